@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sethvargo/go-retry"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -97,7 +97,7 @@ func (a returning) refused() *restoration {
 func (r *restoreCall) keepWhole(some []returning) {
 	for _, a := range some {
 		if refused := a.refused(); refused != nil {
-			for _, back := range undecidedOf(a) {
+			for _, back := range undecided(a) {
 				r.settle(back, refused.outcome, refused.asWhole())
 			}
 		}
@@ -107,17 +107,6 @@ func (r *restoreCall) keepWhole(some []returning) {
 // asWhole returns why the other records of the address do not go back.
 func (back *restoration) asWhole() error {
 	return fmt.Errorf("an address goes back as a whole, and not into %s %s: %w", back.Backend, back.Pool, back.err)
-}
-
-// undecidedOf returns the records that are not decided.
-func undecidedOf(records []*restoration) []*restoration {
-	var open []*restoration
-	for _, back := range records {
-		if back.outcome == "" {
-			open = append(open, back)
-		}
-	}
-	return open
 }
 
 // place returns the place of the record.
@@ -154,7 +143,7 @@ func (r *restoreCall) occupied(ctx context.Context, inv ipam.Inventory) (occupan
 // addresses once more. A dry run has done so, and does the same up to there.
 func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []returning) {
 	records := slices.Concat(some...)
-	open := undecidedOf(records)
+	open := undecided(records)
 	if len(open) == 0 {
 		return
 	}
@@ -171,7 +160,12 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 	}
 	permit := r.whileFresh(r.Now())
 	for _, b := range slices.Backward(r.Backends) {
-		r.ask(ctx, b, undecidedOf(records), onlyLook, r.compared)
+		r.ask(ctx, b, undecided(records), onlyLook, r.compared)
+	}
+	for _, back := range records {
+		if back.outcome == report.Restorable {
+			back.task = task{} // it is not written yet
+		}
 	}
 	r.keepWhole(some)
 	r.admit(o, some)
@@ -179,10 +173,10 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		if r.DryRun {
 			break
 		}
-		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecidedOf(records), permit, r.written)
+		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecided(records), permit, r.written)
 		r.keepWhole(some)
 	}
-	for _, back := range undecidedOf(records) {
+	for _, back := range undecided(records) {
 		r.settle(back, report.Restorable, nil) // in a dry run
 	}
 	r.takeBack(ctx, some)
@@ -213,7 +207,7 @@ func onlyLook() error { return errFree }
 // admit decides what cannot go back because another record of the journal goes there first.
 func (r *restoreCall) admit(o occupancy, some []returning) {
 	for _, a := range some {
-		open := undecidedOf(a)
+		open := undecided(a)
 		for _, back := range open {
 			if slices.ContainsFunc(r.admitted[back.at()], func(first *restoration) bool {
 				other := first.allocation()
@@ -223,84 +217,67 @@ func (r *restoreCall) admit(o occupancy, some []returning) {
 			}
 		}
 		r.keepWhole([]returning{a})
-		for _, back := range undecidedOf(a) {
+		for _, back := range undecided(a) {
 			r.admitted[back.at()] = append(r.admitted[back.at()], back)
 		}
 	}
 }
 
-// ask asks a backend to put back its records, pool by pool. It asks again about those that were not decided.
+// ask asks a backend to put back its records, pool by pool.
 func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration, permit ipam.Permit, decide func(*restoration, error)) {
+	c := carrier[*restoration]{
+		try: func(ctx context.Context, some []*restoration, _, _ bool) ([]error, error) {
+			asked := make([]ipam.Record, len(some))
+			for i, back := range some {
+				asked[i] = back.Record
+			}
+			return b.Restore(ctx, asked[0].Pool, asked, permit), nil
+		},
+		settle: func(some []*restoration, answers []error) {
+			for i, back := range some {
+				decide(back, answers[i])
+			}
+		},
+		halted: func() error { return nil }, // the permit says so
+	}
 	mine := slices.DeleteFunc(records, func(back *restoration) bool { return back.Backend != b.Name() })
 	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
-		for open := range slices.Chunk(pool, ipam.MaxBatch) {
-			backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
-			err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-				open = try(ctx, open, b, permit, decide)
-				if len(open) == 0 {
-					return nil
-				}
-				return retry.RetryableError(open[0].last)
-			})
+		for batch := range slices.Chunk(pool, ipam.MaxBatch) {
+			open, _ := c.carry(ctx, batch)
 			for _, back := range open {
-				r.settle(back, report.NotRestored, cmp.Or(back.last, err)) // without a last try, it had not begun
+				r.settle(back, report.NotRestored, cmp.Or(back.last, ctx.Err())) // without a last try, it had not begun
 			}
 		}
 	}
-}
-
-// try asks a backend about records of one pool once. It returns those that were not decided.
-func try(ctx context.Context, batch []*restoration, b ipam.Backend, permit ipam.Permit, decide func(*restoration, error)) (open []*restoration) {
-	records := make([]ipam.Record, len(batch))
-	for n, back := range batch {
-		records[n] = back.Record
-	}
-	errs := b.Restore(ctx, batch[0].Pool, records, permit)
-	for n, back := range batch {
-		err := ipam.ErrNoAnswer
-		if n < len(errs) {
-			err = errs[n]
-		}
-		
-		refused := errors.Is(err, errFree) || errors.Is(err, errStalled)
-		if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrPresent) && !errors.Is(err, ipam.ErrTaken) && !refused {
-			back.last = err
-			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
-			open = append(open, back)
-			continue
-		}
-		decide(back, err)
-	}
-	for _, back := range open {
-		back.touched = back.touched || back.lost
-	}
-	return open
 }
 
 // compared takes the answer about a place.
 func (r *restoreCall) compared(back *restoration, err error) {
 	switch {
 	case errors.Is(err, errFree):
+		back.outcome = report.Restorable
 	case errors.Is(err, ipam.ErrPresent):
 		r.settle(back, report.AlreadyThere, nil)
 	case errors.Is(err, ipam.ErrTaken):
 		r.settle(back, report.Taken, err)
 	case errors.Is(err, errStalled):
 		r.settle(back, report.NotRestored, errStalled)
-	default:
+	case !errors.Is(err, ipam.ErrAgain):
 		r.settle(back, report.NotRestored, cmp.Or(err, ipam.ErrNoAnswer))
 	}
-	back.last = nil
 }
 
-// written takes the answer of Backend.Restore.
+// written takes the answer of a store that may have written. What answers with errStalled has not.
 func (r *restoreCall) written(back *restoration, err error) {
+	there := err == nil || errors.Is(err, ipam.ErrPresent) && back.lost != nil // by a try whose answer was lost
 	switch {
-	case err == nil, errors.Is(err, ipam.ErrPresent) && back.lost: // by a try whose answer was lost
+	case there:
 		back.touched = true
 		r.settle(back, report.Restored, nil)
 	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken), errors.Is(err, errStalled):
 		r.compared(back, err)
+	case errors.Is(err, ipam.ErrAgain):
+		back.touched = back.touched || errors.Is(err, ipam.ErrLost)
 	default:
 		back.touched = true
 		r.settle(back, report.NotRestored, err)
@@ -311,7 +288,7 @@ func (r *restoreCall) written(back *restoration, err error) {
 // as the store's backend releases, after two looks at the owner. What stays is reported as half back: if the
 // owner is there, or could not be read, or if it is not certain what was written.
 func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
-	var orphans map[[3]string]judge.Orphan
+	var orphans map[[3]string]*attempt
 	var confirmer *Confirmer
 	var err error
 	for _, a := range some {
@@ -328,7 +305,7 @@ func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
 			}
 			stays := err
 			switch {
-			case back.lost || refused.touched:
+			case back.lost != nil || refused.touched:
 				stays = errors.New("it is not certain what was written")
 			case err == nil:
 				stays = r.releaseAgain(ctx, back, orphans, confirmer)
@@ -342,8 +319,8 @@ func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
 	}
 }
 
-// orphans lists the stores and the pods, and returns what could be released now, by place.
-func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, *Confirmer, error) {
+// orphans lists the stores and the pods, and returns the releases of what is an orphan now, by place.
+func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]*attempt, *Confirmer, error) {
 	inv := r.list(ctx)
 	if !inv.Complete() {
 		return nil, nil, errors.New("the stores could not be read")
@@ -354,43 +331,48 @@ func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, 
 	}
 	p := policy.Default()
 	p.GracePeriod, p.MinAge, p.Protection.StatefulSets = &policy.Duration{}, &policy.Duration{}, policy.Ignore
-	all := make(map[[3]string]judge.Orphan)
-	for _, o := range judge.MakePlan(judge.Judge(r.Now(), p, inv, census, ledger.Ledger{})).Orphans() {
-		a := o.Allocation()
-		all[[3]string{a.Backend, a.Pool, a.Key}] = o
+	all := make(map[[3]string]*attempt)
+	for _, a := range undecided(attemptsOf(judge.MakePlan(judge.Judge(r.Now(), p, inv, census, ledger.Ledger{})))) {
+		of := a.allocation()
+		all[[3]string{of.Backend, of.Pool, of.Key}] = a
 	}
 	confirmer := NewConfirmer(r.Cluster, census, r.Backends...)
 	confirmer.guard = &guard{lock: r.Lock}
 	return all, confirmer, nil
 }
 
-// releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.
-func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]judge.Orphan, confirmer *Confirmer) error {
+// releaseAgain releases what the restore put back, as a run does, if it is among the orphans. It returns why it
+// stays.
+func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]*attempt, confirmer *Confirmer) error {
 	b := r.Backends[slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == back.Backend })]
-	if errs := b.Restore(ctx, back.Pool, []ipam.Record{back.Record}, onlyLook); len(errs) == 1 && (errors.Is(errs[0], errFree) || errors.Is(errs[0], ipam.ErrTaken)) {
+	answers := b.Restore(ctx, back.Pool, []ipam.Record{back.Record}, onlyLook)
+	if len(answers) == 1 && (errors.Is(answers[0], errFree) || errors.Is(answers[0], ipam.ErrTaken)) {
 		return nil // the plugin has removed it
 	}
-	o, is := orphans[back.place()]
-	if !is || o.Allocation().Owner.Pod != back.Owner.PodRef() || o.Allocation().Owner.Sandbox != back.Owner.Sandbox {
+	a, is := orphans[back.place()]
+	if !is || a.allocation().Owner.Pod != back.Owner.PodRef() || a.allocation().Owner.Sandbox != back.Owner.Sandbox {
 		return errors.New("it has an owner, or may have one")
 	}
-	ctx = ipam.Unqueued(ctx)
-	warrants, errs := confirmer.Confirm(ctx, []judge.Orphan{o})
-	if errs[0] != nil {
-		return errs[0]
+	s := &sender{
+		messages:  &messages{logger: r.Logger, shown: true},
+		backend:   b,
+		confirmer: confirmer,
+		room:      semaphore.NewWeighted(batchesAtOnce),
 	}
-	err := ipam.ErrNoAnswer
-	if errs = b.Release(ctx, warrants); len(errs) == 1 {
-		err = errs[0]
+	s.releaseBatch(ctx, []*attempt{a})
+	mender, mends := b.(ipam.Mender)
+	switch {
+	case a.released():
+		return nil
+	case mends:
+		return errors.Join(a.err, mender.Mend(ctx, *a.allocation()))
+	default:
+		return a.err
 	}
-	if mender, ok := b.(ipam.Mender); ok && err != nil {
-		err = errors.Join(err, mender.Mend(ctx, *o.Allocation()))
-	}
-	return err
 }
 
 // settle decides one record.
-func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
+func (r *restoreCall) settle(back *restoration, outcome report.Outcome, err error) {
 	back.outcome, back.err = outcome, err
 	if err != nil && outcome != report.Taken { // those are counted at the end
 		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})
