@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -177,6 +178,36 @@ func cancelledRestore(s *fixture) {
 		s.Error("Restore under a cancelled context returns nil")
 	}
 	s.wantContent(before, leaked...)
+}
+
+// Promise 7, 10. A permit may end before any write of a restore. What it refuses is not back.
+func endedPermit(s *fixture) {
+	leaked := s.leak("a", "gone-1", "gone-2")
+	records := s.record(leaked...)
+	s.release(leaked...)
+	ended := errors.New("no permit any more")
+	for most := int32(0); ; most++ {
+		var asked atomic.Int32
+		permit := func() error {
+			if asked.Add(1) > most {
+				return ended
+			}
+			return nil
+		}
+		errs := s.eachPool(s.Context(), records, func(ctx context.Context, b ipam.Backend, pool string, rs []ipam.Record) []error {
+			return b.Restore(ctx, pool, rs, permit)
+		})
+		listed := s.list()
+		for i, err := range errs {
+			back := err == nil || errors.Is(err, ipam.ErrPresent)
+			if _, is := listed[Place(leaked[i].Allocation)]; is != back || !back && !errors.Is(err, ended) {
+				s.Errorf("with a permit for %d writes, record %d gets the answer %v; it is listed: %v", most, i, err, is)
+			}
+		}
+		if asked.Load() <= most {
+			return
+		}
+	}
 }
 
 // Promise 10. Record does not return a new owner's entry as the old one's.
