@@ -160,11 +160,12 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 	}
 	permit := r.whileFresh(r.Now())
 	for _, b := range slices.Backward(r.Backends) {
-		r.ask(ctx, b, undecided(records), onlyLook, r.compared)
+		r.ask(ctx, b, undecided(records), onlyLook)
 	}
 	for _, back := range records {
+		back.touched = false // that was only a look
 		if back.outcome == report.Restorable {
-			back.task = task{} // it is not written yet
+			back.task = task{}
 		}
 	}
 	r.keepWhole(some)
@@ -173,7 +174,7 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		if r.DryRun {
 			break
 		}
-		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecided(records), permit, r.written)
+		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecided(records), permit)
 		r.keepWhole(some)
 	}
 	for _, back := range undecided(records) {
@@ -224,7 +225,7 @@ func (r *restoreCall) admit(o occupancy, some []returning) {
 }
 
 // ask asks a backend to put back its records, pool by pool.
-func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration, permit ipam.Permit, decide func(*restoration, error)) {
+func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration, permit ipam.Permit) {
 	c := carrier[*restoration]{
 		try: func(ctx context.Context, some []*restoration, _, _ bool) ([]error, error) {
 			asked := make([]ipam.Record, len(some))
@@ -235,7 +236,7 @@ func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restor
 		},
 		settle: func(some []*restoration, answers []error) {
 			for i, back := range some {
-				decide(back, answers[i])
+				r.answered(back, answers[i])
 			}
 		},
 		halted: func() error { return nil }, // the permit says so
@@ -251,31 +252,21 @@ func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restor
 	}
 }
 
-// compared takes the answer about a place.
-func (r *restoreCall) compared(back *restoration, err error) {
+// answered takes the answer of a store to Backend.Restore.
+func (r *restoreCall) answered(back *restoration, err error) {
+	there := err == nil || errors.Is(err, ipam.ErrPresent) && back.lost != nil // by a try whose answer was lost
 	switch {
+	case there:
+		back.touched = true
+		r.settle(back, report.Restored, nil)
 	case errors.Is(err, errFree):
 		back.outcome = report.Restorable
 	case errors.Is(err, ipam.ErrPresent):
 		r.settle(back, report.AlreadyThere, nil)
 	case errors.Is(err, ipam.ErrTaken):
 		r.settle(back, report.Taken, err)
-	case errors.Is(err, errStalled):
+	case errors.Is(err, errStalled): // it wrote nothing
 		r.settle(back, report.NotRestored, errStalled)
-	case !errors.Is(err, ipam.ErrAgain):
-		r.settle(back, report.NotRestored, cmp.Or(err, ipam.ErrNoAnswer))
-	}
-}
-
-// written takes the answer of a store that may have written. What answers with errStalled has not.
-func (r *restoreCall) written(back *restoration, err error) {
-	there := err == nil || errors.Is(err, ipam.ErrPresent) && back.lost != nil // by a try whose answer was lost
-	switch {
-	case there:
-		back.touched = true
-		r.settle(back, report.Restored, nil)
-	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken), errors.Is(err, errStalled):
-		r.compared(back, err)
 	case errors.Is(err, ipam.ErrAgain):
 		back.touched = back.touched || errors.Is(err, ipam.ErrLost)
 	default:
