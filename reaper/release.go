@@ -123,9 +123,6 @@ func (a *attempt) done() report.Done {
 	return report.Done{Outcome: a.outcome, Err: a.err, Owned: a.owned}
 }
 
-// cause returns why the attempt was decided as it was.
-func (a *attempt) cause() error { return a.err }
-
 // release carries out the attempts of a round, backend by backend in their order, because the
 // releases of one store may depend on those of another. Pools of one backend are released
 // concurrently.
@@ -246,7 +243,7 @@ func (s *sender) doubt(attempts []*attempt) {
 		a.settle(s.logger, report.Failed, fmt.Errorf("it may have been released: %w; and then: %s", a.lost, then))
 		doubtful = append(doubtful, a)
 	}
-	s.failPools(doubtful, " not known to be released or kept", (*attempt).cause)
+	s.failPools(doubtful, " not known to be released or kept")
 }
 
 // largestFirst returns pools with the largest ones first. Pools of the same size stay in their
@@ -317,7 +314,7 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		a.settle(s.logger, report.Failed, a.last)
 		failed = append(failed, a)
 	}
-	s.failPools(failed, " not released", (*attempt).cause)
+	s.failPools(failed, " not released")
 }
 
 // try confirms and releases a batch once, alongside another one or alone. It returns one
@@ -369,26 +366,20 @@ func (s *sender) try(ctx context.Context, batch []*attempt, again, alone bool) (
 
 // settle decides the attempts of a batch by their answers.
 func (s *sender) settle(batch []*attempt, answers []error) {
-	var failed, deleting, unfinished []*attempt
+	remarkable := make(map[report.Outcome][]*attempt) // those with an error
 	for i, a := range batch {
-		err := answers[i]
-		outcome, decided := outcomeOf(err)
+		outcome, decided := outcomeOf(answers[i])
 		if !decided {
 			continue
 		}
-		a.settle(s.logger, outcome, err)
-		switch {
-		case outcome == report.Failed:
-			failed = append(failed, a)
-		case outcome == report.Deleting:
-			deleting = append(deleting, a)
-		case outcome == report.Released && err != nil:
-			unfinished = append(unfinished, a)
+		a.settle(s.logger, outcome, answers[i])
+		if a.err != nil {
+			remarkable[outcome] = append(remarkable[outcome], a)
 		}
 	}
-	s.failPools(failed, " not released", (*attempt).cause)
-	s.failPools(deleting, " not gone yet", (*attempt).cause)
-	s.failPools(unfinished, "", (*attempt).cause)
+	s.failPools(remarkable[report.Failed], " not released")
+	s.failPools(remarkable[report.Deleting], " not gone yet")
+	s.failPools(remarkable[report.Released], "") // there is something left to do
 }
 
 // outcomeOf returns the outcome that an answer of the second look or of a store means.
