@@ -121,7 +121,7 @@ func (back *restoration) at() string {
 func (back *restoration) allocation() *ipam.Allocation {
 	a := &ipam.Allocation{Backend: back.Backend, Pool: back.Pool, Key: back.Key}
 	a.IP, _ = netip.ParseAddr(back.IP) // it may have none
-	a.Owner = ipam.Owner{Pod: back.Owner.PodRef(), Sandbox: back.Owner.Sandbox, Interface: back.Owner.Interface}
+	a.Owner = ipam.Owner{Pod: back.Owner.PodRef(), Sandbox: back.Owner.Sandbox}
 	return a
 }
 
@@ -212,7 +212,7 @@ func (r *restoreCall) admit(o occupancy, some []returning) {
 		for _, back := range open {
 			if slices.ContainsFunc(r.admitted[back.at()], func(first *restoration) bool {
 				other := first.allocation()
-				return first.place() == back.place() || o.compete(back.allocation(), other) && !sharesOwner(back.Record, *other)
+				return first.place() == back.place() || o.compete(back.allocation(), other) && !sharesOwner(back.allocation(), other)
 			}) {
 				r.settle(back, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
 			}
