@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -90,4 +91,20 @@ func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	rep := r.restore(t, func(o *reaper.RestoreOptions) { o.Backends = []ipam.Backend{lossy, r.backends[1]} })
 	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
 	r.wantRestored(t)
+}
+
+// Promise 1. A request of a restore that has queued is sent only if the look at the stores is still fresh.
+func TestQueuedRequestOfARestoreNeedsItsPermit(t *testing.T) {
+	r := newReleasedHarness(t)
+	first := r.backends[0]
+	slow := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+		if permit() != nil {
+			return first.Restore(ctx, pool, rs, permit)
+		}
+		r.now = r.now.Add(ipam.FreshnessNeverAdopted + time.Second)
+		return slices.Repeat([]error{ipam.TurnOf(ctx).Halted()}, len(rs))
+	}}
+	rep, _ := r.restorePartly(t, func(o *reaper.RestoreOptions) { o.Backends = []ipam.Backend{slow, r.backends[1]} })
+	equal(t, "outcomes", restoreOutcomes(rep), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
+	equal(t, "error", rep.Entries[0].Error, "the restore stalled, and others may have got the address: restore again")
 }
