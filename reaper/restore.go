@@ -84,14 +84,11 @@ type restoreCall struct {
 
 // A restoration is all that a restore did about one record.
 type restoration struct {
+	task
 	ipam.Record
-	write   int                   // the last write of the journal that has the record
-	outcome report.RestoreOutcome // empty until it is decided
-	err     error                 // why it was not put back, or stays alone
-	note    string                // what speaks against putting it back, and why it goes back all the same
-	last    error                 // why the last try decided nothing
-	lost    bool                  // a try may have put it back without an answer
-	touched bool                  // it is not certain that nothing was written
+	write   int    // the last write of the journal that has the record
+	note    string // what speaks against putting it back, and why it goes back all the same
+	touched bool   // it is not certain that nothing was written
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -227,7 +224,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 	r.refuse(o, r.chosen)
 	addresses := addressesOf(r.chosen)
 	r.keepWhole(addresses)
-	free := undecidedOf(r.chosen)
+	free := undecided(r.chosen)
 	if !r.DryRun {
 		r.rememberRestored(ctx, free)
 	}
@@ -244,7 +241,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		r.failures = append(r.failures, ipam.Worded(printable.Counted(taken, "allocation")+" cannot be put back: taken by now; restore again once their owners have ended", ipam.ErrTaken))
 	}
 	// A restore that puts nothing back leaves nothing that a run could release.
-	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {
+	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost != nil }) {
 		r.warn(r.unsaved)
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures

@@ -168,20 +168,6 @@ func TestDryRunOfARestorePlansOneRecordOfAPlace(t *testing.T) {
 	})
 }
 
-func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
-	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Selection.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
-	equal(t, "fates", restoreOutcomes(report), []string{"one/a/3 restored"})
-	delete(r.beforeOne, "a/2")
-	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
-	equal(t, "allocations of the second store", len(contentsOf(t, r.two)), 1)
-
-	report = r.restore(t, func(o *reaper.RestoreOptions) {
-		o.Selection.Addresses = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")}
-	})
-	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
-}
-
 // Promise 1. What a run released from one etcd is not put into another one.
 func TestRestoreIntoAnotherStoreIsRefused(t *testing.T) {
 	for _, tt := range []struct {
