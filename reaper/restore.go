@@ -386,12 +386,11 @@ func (r *restoreCall) resolvePools(ctx context.Context, inv ipam.Inventory) erro
 	r.warn(warnings...)
 	layout.Networks = slices.DeleteFunc(layout.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
 	found := search{where: r.where()}
-	for _, name := range r.Selection.Pools {
-		if _, known := poolsNamed(name, inv, layout); !known {
-			found.miss("pool", name, layout.PoolNames())
-		}
+	var unknown []string
+	r.Selection.Found, unknown = poolsOf(r.Selection.Pools, inv, layout)
+	for _, name := range unknown {
+		found.miss("pool", name, layout.PoolNames())
 	}
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
 	r.chosen = r.choose()
 	return found.err(nothingBack)
 }
