@@ -16,7 +16,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
-	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // A target is where a command works: a cluster, or the node on which the program runs. Its
@@ -83,7 +82,7 @@ func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
 		return elsewhereFirst(err, c.warnings)
 	}
-	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.runInfo())+" lists the runs that have one"), "; "))
+	return ipam.BadInput(err, strings.Join(append(c.warnings, c.runInfo().Command("history")+" lists the runs that have one"), "; "))
 }
 
 // runInfo returns how the program was called, for the commands that a report prints.

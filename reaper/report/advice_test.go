@@ -1,9 +1,6 @@
-package print
+package report_test
 
 import (
-	"os/exec"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,29 +37,9 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 		}, inCluster},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, CommandOn("restore", tt.run)); diff != "" {
+			if diff := cmp.Diff(tt.want, tt.run.Command("restore", "--run", id)); diff != "" {
 				t.Errorf("command (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// A name with any characters is one word of a shell, and runs nothing.
-func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
-	texts := []string{"", "plain", "~", "two words", "it's", "$(touch x)", "`id`", "a;b", "a\nb", `back\slash`, "*", "-n", "#", "!x", "a=b", "=ls", "é"}
-	var words []string
-	for _, text := range texts {
-		words = append(words, quote(text))
-	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+strings.Join(words, " ")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	if !slices.Equal(got, texts) {
-		t.Errorf("a shell reads %q, want %q", got, texts)
-	}
-	if got := typed([]string{"--wait=2m", "=ls"}); got != "--wait=2m '=ls'" { // zsh looks for a program ls
-		t.Errorf("typed: %s", got)
 	}
 }
