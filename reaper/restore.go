@@ -25,13 +25,8 @@ import (
 // RestoreOptions are the parts and the settings of a restore. A field is required unless
 // its comment says what its zero value means.
 type RestoreOptions struct {
-	ID      string
-	Version string
-	Address string // of the API server, for the report
-	By      string // for the ledger: see journal.Run.By
-
-	Node     string // see Options
-	StateDir string
+	ID string
+	report.Origin
 
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
@@ -111,7 +106,10 @@ type restoration struct {
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
 	r := &restoreCall{RestoreOptions: o, info: report.RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
+		ID:        o.ID,
+		StartedAt: o.Now().UTC(),
+		DryRun:    o.DryRun,
+		Origin:    o.Origin,
 		Selection: o.Selection,
 	}}
 	if o.DryRun {

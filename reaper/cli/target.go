@@ -87,10 +87,7 @@ func (c connection) unread(err error) error {
 
 // runInfo returns how the program was called, for the commands that a report prints.
 func (c connection) runInfo() report.RunInfo {
-	by := report.RunInfo{
-		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
-		ClientFlags: c.ClientFlags, Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
-	}
+	by := report.RunInfo{Origin: c.Origin, Caveats: c.Caveats}
 	by.Policy.File, by.Policy.Installed = c.PolicyFile, c.PolicyInstalled
 	return by
 }

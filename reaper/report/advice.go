@@ -50,15 +50,15 @@ func (r RunInfo) Command(command string, args ...string) string {
 }
 
 // Kubectl returns the flags with which kubectl contacts the cluster of the run.
-func (r RunInfo) Kubectl() []string {
+func (o Origin) Kubectl() []string {
 	var words []string
-	if r.Kubeconfig != "" {
-		words = append(words, "--kubeconfig", r.Kubeconfig)
+	if o.Kubeconfig != "" {
+		words = append(words, "--kubeconfig", o.Kubeconfig)
 	}
-	if r.Context != "" {
-		words = append(words, "--context", r.Context)
+	if o.Context != "" {
+		words = append(words, "--context", o.Context)
 	}
-	return append(words, r.ClientFlags...)
+	return append(words, o.ClientFlags...)
 }
 
 // Piped reports whether the policy is from a pipe: the shell where a command is pasted has another one.

@@ -66,9 +66,11 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 // options returns the options of the binary's run.
 func (e Engine) options(terms string) (reaper.Options, error) {
 	o := reaper.Options{
-		ID: cmp.Or(e.ID, rand.Text()), Version: "test",
-		Now: e.Now, Logger: slog.New(slog.DiscardHandler),
+		ID:     cmp.Or(e.ID, rand.Text()),
+		Now:    e.Now,
+		Logger: slog.New(slog.DiscardHandler),
 	}
+	o.Version = "test"
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -81,7 +83,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 		return o, err
 	}
 	config.QPS = -1
-	o.Address = config.Host
+	o.Origin.Cluster = config.Host
 	if o.Backends, err = e.backends(config, o.Policy); err != nil {
 		return o, err
 	}
