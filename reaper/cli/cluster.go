@@ -130,11 +130,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	}
 	plugins := plugin.Of(w.backends, plugin.Cluster)
 	env := plugin.Env{Config: at.config, Client: clients.raw, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}
-	opened, err := plugin.Open(ctx, plugins, env, chosen.policy)
-	if err != nil {
-		return connection{}, err
-	}
-	protectors, err := plugin.Protectors(ctx, plugins, env, chosen.policy)
+	opened, protectors, err := plugin.Open(ctx, plugins, env, chosen.policy)
 	if err != nil {
 		return connection{}, err
 	}

@@ -110,7 +110,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 		return c, folder.Check()
 	}
 	var err error
-	if c.Backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), plugin.Env{Getenv: w.env, Concurrency: o.concurrency}, o.policy); err != nil {
+	if c.Backends, c.Protectors, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), plugin.Env{Getenv: w.env, Concurrency: o.concurrency}, o.policy); err != nil {
 		return connection{}, err
 	}
 	endpoint, err := cri.Endpoint(f.runtimeEndpoint, w.env, f.runtimeConfig)
