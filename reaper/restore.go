@@ -25,13 +25,8 @@ import (
 // RestoreOptions are the parts and the settings of a restore. A field is required unless
 // its comment says what its zero value means.
 type RestoreOptions struct {
-	ID      string
-	Version string
-	Address string // of the API server, for the report
-	By      string // for the ledger: see journal.Run.By
-
-	Node     string // see Options
-	StateDir string
+	ID string
+	report.Origin
 
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
@@ -108,7 +103,10 @@ type restoration struct {
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
 	r := &restoreCall{RestoreOptions: o, info: report.RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
+		ID:        o.ID,
+		StartedAt: o.Now().UTC(),
+		DryRun:    o.DryRun,
+		Origin:    o.Origin,
 		Selection: o.Selection,
 	}}
 	if o.DryRun {
@@ -383,12 +381,11 @@ func (r *restoreCall) resolvePools(ctx context.Context, inv ipam.Inventory) erro
 	r.warn(warnings...)
 	layout.Networks = slices.DeleteFunc(layout.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
 	found := search{where: r.where()}
-	for _, name := range r.Selection.Pools {
-		if _, known := poolsNamed(name, inv, layout); !known {
-			found.miss("pool", name, layout.PoolNames())
-		}
+	var unknown []string
+	r.Selection.Found, unknown = poolsOf(r.Selection.Pools, inv, layout)
+	for _, name := range unknown {
+		found.miss("pool", name, layout.PoolNames())
 	}
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
 	r.chosen = r.choose()
 	return found.err(nothingBack)
 }
