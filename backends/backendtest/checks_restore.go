@@ -139,17 +139,6 @@ func restored(s *fixture) {
 	s.wantContent(before)
 }
 
-// Promise 1, 10. A restore does not touch an address that another pod got.
-func restoredTooLate(s *fixture) {
-	leaked := s.leak("a", "gone")
-	records := s.record(leaked...)
-	s.release(leaked...)
-	s.reallocate(leaked[0])
-	before := s.snapshot()
-	s.wantErrors(s.restore(s.Context(), records), ipam.ErrTaken)
-	s.wantContent(before)
-}
-
 // Promise 6, 10. A record that cannot be decoded changes nothing.
 func badRecord(s *fixture) {
 	s.live("a", "live")

@@ -145,10 +145,8 @@ func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		for _, errs := range [][]error{backendtest.Compare(t.Context(), b, bad.Pool, []ipam.Record{bad}), b.Restore(t.Context(), bad.Pool, []ipam.Record{bad}, backendtest.Permit)} {
-			if errs[0] == nil {
-				t.Errorf("%s: the record was accepted", name)
-			}
+		if errs := b.Restore(t.Context(), bad.Pool, []ipam.Record{bad}, backendtest.Permit); errs[0] == nil {
+			t.Errorf("%s: the record was accepted", name)
 		}
 	}
 	after, err := n.Snapshot()
