@@ -139,17 +139,6 @@ func restored(s *fixture) {
 	s.wantContent(before)
 }
 
-// Promise 1, 10. A restore does not touch an address that another pod got.
-func restoredTooLate(s *fixture) {
-	leaked := s.leak("a", "gone")
-	records := s.record(leaked...)
-	s.release(leaked...)
-	s.reallocate(leaked[0])
-	before := s.snapshot()
-	s.wantErrors(s.restore(s.Context(), records), ipam.ErrTaken)
-	s.wantContent(before)
-}
-
 // Promise 6, 10. A record that cannot be decoded changes nothing.
 func badRecord(s *fixture) {
 	s.live("a", "live")
@@ -255,44 +244,45 @@ func takenMeanwhile(s *fixture) {
 	records := s.record(leaked...)
 	s.release(leaked...)
 	sharer, shares := s.store.(Sharer)
-	for at, request := range []string{"list", "list", "compare", "restore"} {
-		for _, shared := range []bool{false, true} {
-			if shared && (!shares || at > 1) || at == 0 { // compare-and-swap guards one pool
-				continue
-			}
-			var taken entry
-			var before map[string]string
-			lists := 0
-			take := func(asked string) {
-				if asked == "list" {
-					lists++
-				}
-				if before != nil || asked != request || lists < min(at+1, 2) {
-					return
-				}
-				if shared {
-					owner := s.owner("new-owner")
-					s.create(owner)
-					a, err := sharer.Share(leaked[0].Allocation, owner)
-					if err != nil {
-						s.Fatal(err)
-					}
-					taken = entry{a, "shared", owner}
-				} else {
-					taken = s.reallocate(leaked[0])
-				}
-				before = s.snapshot()
-			}
-			rep, marks := s.undo(overtaken{s.store.Backend(), take}, records)
-			if at := s.markOf(marks, taken); !at.IsZero() {
-				s.Errorf("the new owner counts as restored at %v", at)
-			}
-			if before == nil || rep.Entries[0].Outcome != "taken" {
-				s.Errorf("taken before %s %d: %+v", request, at, rep.Entries)
-			}
-			s.wantContent(before)
-			s.free(taken)
+	for _, tt := range []struct {
+		request string
+		shared  bool // from another pool: compare-and-swap does not guard that
+	}{{"list", false}, {"list", true}, {"compare", false}, {"restore", false}} {
+		if tt.shared && !shares {
+			continue
 		}
+		var taken entry
+		var before map[string]string
+		lists := 0
+		take := func(asked string) {
+			if asked == "list" {
+				lists++
+			}
+			if before != nil || asked != tt.request || lists < 2 {
+				return
+			}
+			if tt.shared {
+				owner := s.owner("new-owner")
+				s.create(owner)
+				a, err := sharer.Share(leaked[0].Allocation, owner)
+				if err != nil {
+					s.Fatal(err)
+				}
+				taken = entry{a, "shared", owner}
+			} else {
+				taken = s.reallocate(leaked[0])
+			}
+			before = s.snapshot()
+		}
+		rep, marks := s.undo(overtaken{s.store.Backend(), take}, records)
+		if at := s.markOf(marks, taken); !at.IsZero() {
+			s.Errorf("the new owner counts as restored at %v", at)
+		}
+		if before == nil || rep.Entries[0].Outcome != "taken" {
+			s.Errorf("taken before %+v: %+v", tt, rep.Entries)
+		}
+		s.wantContent(before)
+		s.free(taken)
 	}
 }
 
