@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
@@ -57,7 +56,7 @@ func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
 		apply(t, c, kustomize.Overlay{Resources: []string{"cronjob"}, Policy: header + tt.policy}.Write(t))
 		apply(t, c, kustomize.Shipped(t, "job"))
 		writeLedger(t, c, plugin.Pod{Namespace: "legacy", Name: "old"}, leaked)
-		must(t, memory.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
+		must(t, reap.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
 		for _, step := range tt.steps {
 			result := runPod(t, c, pods[step.template])
 			if result.ExitCode != step.code || result.Report == nil {

@@ -1,4 +1,4 @@
-package snapshot
+package kit
 
 import (
 	"encoding/json"

@@ -1,7 +1,4 @@
-// Package admission installs the shipped ValidatingAdmissionPolicies, and talks to the API server
-// as an account that they restrain. Here such an account has all rights, so that only the policies
-// say no.
-package admission
+package reap
 
 import (
 	"context"
@@ -22,20 +19,20 @@ import (
 
 // The shipped accounts: for a CronJob, for the Jobs of an outage, and for a restore.
 const (
-	Home    = "ip-reaper" // their namespace
-	Reaper  = "ip-reaper"
-	Outage  = "ip-reaper-outage"
-	Restore = "ip-reaper-restore"
+	Home           = "ip-reaper" // their namespace
+	RunAccount     = "ip-reaper"
+	OutageAccount  = "ip-reaper-outage"
+	RestoreAccount = "ip-reaper-restore"
 
 	Operators = "ip-reaper-operators" // the group of people who release and restore
 )
 
-// settleTimeout is how long the API server may take to apply a new policy.
+// settleTimeout is how long the API server may take to apply a new policy or role.
 const settleTimeout = 30 * time.Second
 
-// Install creates the shipped policies in a cluster, and waits until the API server applies them.
-func Install(ctx context.Context, c *cluster.Cluster) error {
-	objects, err := Shipped()
+// InstallPolicies creates the shipped policies in a cluster, and waits until the API server applies them.
+func InstallPolicies(ctx context.Context, c *cluster.Cluster) error {
+	objects, err := ShippedPolicies()
 	if err != nil {
 		return err
 	}
@@ -60,7 +57,7 @@ func Install(ctx context.Context, c *cluster.Cluster) error {
 func wait(ctx context.Context, c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	config, err := As(c, Restore)
+	config, err := As(c, RestoreAccount)
 	if err != nil {
 		return err
 	}
@@ -81,13 +78,14 @@ func wait(ctx context.Context, c *cluster.Cluster) error {
 	}
 }
 
-// As returns a configuration that authenticates as a shipped account with all rights.
+// As returns a configuration that authenticates as a shipped account with all rights, so that only the
+// policies say no.
 func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 	return c.User("system:serviceaccount:"+Home+":"+account, "system:masters")
 }
 
-// Shipped reads the policies and their bindings, in the order of the files.
-func Shipped() ([]runtime.Object, error) {
+// ShippedPolicies reads the policies and their bindings, in the order of the files.
+func ShippedPolicies() ([]runtime.Object, error) {
 	var objects []runtime.Object
 	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "restore/policies", "other"} {
 		some, err := assets.Manifests("../helm/ip-reaper/admission/" + file + ".yaml")

@@ -1,6 +1,4 @@
-// Package snapshot reads what an API server's stores hold, byte for byte, and compares it with what
-// they held before.
-package snapshot
+package kit
 
 import (
 	"context"
@@ -13,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 // A Resource is where the API server keeps addresses, or objects that protect them.
@@ -25,17 +22,17 @@ type Resource struct {
 
 // The resources of the stores.
 var (
-	CalicoPools  = Resource{"/apis/crd.projectcalico.org/v1", "ippools", false, false}
-	Affinities   = Resource{"/apis/crd.projectcalico.org/v1", "blockaffinities", false, false}
-	Blocks       = Resource{"/apis/crd.projectcalico.org/v1", "ipamblocks", false, false}
-	Handles      = Resource{"/apis/crd.projectcalico.org/v1", "ipamhandles", false, true}
-	Pools        = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", true, false}
-	Reservations = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "overlappingrangeipreservations", true, true}
-	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, false}
+	CalicoPools       = Resource{"/apis/crd.projectcalico.org/v1", "ippools", false, false}
+	Affinities        = Resource{"/apis/crd.projectcalico.org/v1", "blockaffinities", false, false}
+	Blocks            = Resource{"/apis/crd.projectcalico.org/v1", "ipamblocks", false, false}
+	Handles           = Resource{"/apis/crd.projectcalico.org/v1", "ipamhandles", false, true}
+	Pools             = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", true, false}
+	Reservations      = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "overlappingrangeipreservations", true, true}
+	ReservedIPObjects = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, false}
 )
 
 // all has the resources of all stores.
-var all = []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPs}
+var all = []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPObjects}
 
 // collection is the path of the objects in a namespace, or in all.
 func (r Resource) collection(namespace string) string {
@@ -55,16 +52,16 @@ type Object struct {
 // Path is the object's path in the API.
 func (o Object) Path() string { return o.collection(o.Namespace) + "/" + o.Name }
 
-// A Store has what stores hold: the objects by path.
+// A Store has what stores hold: the objects by path, byte for byte.
 type Store map[string]Object
 
-// Take reads the given resources, or else all. A resource that is not defined has no objects.
-func Take(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, error) {
+// TakeStore reads the given resources, or else all. A resource that is not defined has no objects.
+func TakeStore(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, error) {
 	if len(only) == 0 {
 		only = all
 	}
 	lists := make([]Store, len(only))
-	err := parallel.Each(len(only), only, func(i int, r Resource) (err error) {
+	err := cluster.Each(len(only), only, func(i int, r Resource) (err error) {
 		lists[i], err = list(ctx, c, r)
 		return err
 	})
@@ -78,10 +75,10 @@ func Take(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, err
 	return stores, nil
 }
 
-// TakeT is Take for a test; it ends the test on failure.
-func TakeT(t testing.TB, c *cluster.Cluster, only ...Resource) Store {
+// StoreT is Take for a test; it ends the test on failure.
+func StoreT(t testing.TB, c *cluster.Cluster, only ...Resource) Store {
 	t.Helper()
-	all, err := Take(t.Context(), c, only...)
+	all, err := TakeStore(t.Context(), c, only...)
 	if err != nil {
 		t.Fatal(err)
 	}

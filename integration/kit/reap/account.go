@@ -1,4 +1,4 @@
-package rights
+package reap
 
 import (
 	"context"
@@ -12,15 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
-
-// Home is where the shipped manifests put the reaper.
-const Home = admission.Home
-
-// settleTimeout is how long the API server may take to apply a new role.
-const settleTimeout = 30 * time.Second
 
 // An Account is the reaper's service account or a person, with the rights of one grant.
 type Account struct {
@@ -31,9 +24,9 @@ type Account struct {
 	kube  kubernetes.Interface // as the account
 }
 
-// Install creates the account in a cluster, with the rights of a grant, and waits until the API
+// InstallAccount creates the account in a cluster, with the rights of a grant, and waits until the API
 // server applies them. The caller must Remove it.
-func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error) {
+func InstallAccount(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error) {
 	if err := c.CreateNamespace(ctx, Home); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,4 @@
-// Package guard ensures that no process and no folder outlives the program that started them, even
-// a test killed by its timeout or a demo killed with -9.
-package guard
+package assets
 
 import (
 	"errors"
@@ -23,15 +21,16 @@ done
 rm -rf -- "$1"
 `
 
-// A Guard watches over a folder and the processes with a pid file there.
+// A Guard watches over a folder and the processes with a pid file there: none outlives the program
+// that started them, even a test killed by its timeout or a demo killed with -9.
 type Guard struct {
 	dir  string
 	cmd  *exec.Cmd
 	pipe io.Closer
 }
 
-// Start starts a guard of the folder. The caller must Release it.
-func Start(dir string) (*Guard, error) {
+// StartGuard starts a guard of the folder. The caller must Release it.
+func StartGuard(dir string) (*Guard, error) {
 	cmd := exec.Command("/bin/sh", "-c", script, "guard", dir)
 	// Its own group: Ctrl-C at the terminal must not end the guard before the processes that it
 	// guards.

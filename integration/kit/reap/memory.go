@@ -1,6 +1,4 @@
-// Package memory reads and changes what runs remember in a namespace: the ledger,
-// the journals and the lock.
-package memory
+package reap
 
 import (
 	"context"
@@ -24,7 +22,7 @@ const (
 	LedgerKey  = "ledger.gz"
 )
 
-// A Memory is what runs remember in one namespace.
+// A Memory is what runs remember in one namespace: the ledger, the journals and the lock.
 type Memory struct {
 	Cluster   *cluster.Cluster
 	Namespace string
@@ -124,7 +122,7 @@ func (m Memory) ledger(ctx context.Context) (*corev1.ConfigMap, ledgertest.Ledge
 	if err != nil {
 		return nil, ledgertest.Ledger{}, err
 	}
-	ledger, err := Decode(cm.BinaryData[LedgerKey])
+	ledger, err := DecodeLedger(cm.BinaryData[LedgerKey])
 	if err != nil {
 		return nil, ledgertest.Ledger{}, fmt.Errorf("read ledger: %w", err)
 	}

@@ -1,4 +1,4 @@
-package snapshot
+package kit
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 // writesAtOnce is how many objects Put writes at the same time.
@@ -18,14 +17,14 @@ const writesAtOnce = 8
 
 // Put makes the API server's stores hold this and nothing else. It writes only what differs.
 func (s Store) Put(ctx context.Context, c *cluster.Cluster) error {
-	now, err := Take(ctx, c)
+	now, err := TakeStore(ctx, c)
 	if err != nil {
 		return err
 	}
 	client := c.Kube.Discovery().RESTClient()
 	all := maps.Clone(now)
 	maps.Copy(all, s)
-	return parallel.Each(writesAtOnce, slices.Collect(maps.Keys(all)), func(_ int, path string) error {
+	return cluster.Each(writesAtOnce, slices.Collect(maps.Keys(all)), func(_ int, path string) error {
 		is, there := now[path]
 		o, wanted := s[path]
 		switch {

@@ -1,13 +1,9 @@
-// Package fault kills, stops and holds up a process of ip-reaper at one of its requests, and makes
-// its requests fail. The process talks to the API server through a proxy.Proxy.
-package fault
+package proxy
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
 // A Point is a moment in the life of a process: before its Nth write is
@@ -36,7 +32,7 @@ func (p Point) Kind() string {
 
 // Writes names the writes that went through the proxy, in order: verb, resource and the beginning
 // of the object's name.
-func Writes(p *proxy.Proxy) []string {
+func Writes(p *Proxy) []string {
 	var writes []string
 	for _, r := range p.Requests() {
 		if r.Mutating() {

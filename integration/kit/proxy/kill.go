@@ -1,33 +1,32 @@
-package fault
+package proxy
 
 import (
 	"context"
 	"fmt"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A Start starts the process to be disturbed.
-type Start func() (*reap.Process, error)
+// A Starter starts the process to be disturbed.
+type Starter func() (*reap.Process, error)
 
 // Kill starts a process, kills it at the point, as kill -9 does, and returns when all writes that
 // it had sent are done: otherwise one might interfere with what the test does next. The proxy is
 // reset before and afterwards. It is an error if the process ends in any other way, for example
 // after fewer writes.
-func Kill(p *proxy.Proxy, at Point, start Start) error {
-	here := func(r proxy.Request) bool { return r.Mutation == at.N }
+func Kill(p *Proxy, at Point, start Starter) error {
+	here := func(r Request) bool { return r.Mutation == at.N }
 	k := &killer{process: make(chan *reap.Process, 1)}
 	p.Reset()
 	defer p.Reset()
-	p.After(proxy.Mutating, k.answered)
+	p.After(Mutating, k.answered)
 	if at.After {
 		p.After(here, k.kill)
 	} else {
 		p.Before(here, k.kill)
 	}
-	p.Before(proxy.Mutating, k.forward)
+	p.Before(Mutating, k.forward)
 	process, err := start()
 	if err != nil {
 		return err
@@ -57,27 +56,27 @@ type killer struct {
 }
 
 // forward is the hook before each write.
-func (k *killer) forward(context.Context, proxy.Request) proxy.Action {
+func (k *killer) forward(context.Context, Request) Action {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead {
-		return proxy.Drop()
+		return Drop()
 	}
 	k.pending.Add(1)
-	return proxy.Pass()
+	return Pass()
 }
 
 // answered is the hook after each write.
-func (k *killer) answered(context.Context, proxy.Request) proxy.Action {
+func (k *killer) answered(context.Context, Request) Action {
 	k.pending.Done()
-	return proxy.Pass()
+	return Pass()
 }
 
 // kill is the hook at the point.
-func (k *killer) kill(context.Context, proxy.Request) proxy.Action {
+func (k *killer) kill(context.Context, Request) Action {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.dead = true
 	k.err = (<-k.process).Kill()
-	return proxy.Drop()
+	return Drop()
 }

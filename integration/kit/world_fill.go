@@ -1,4 +1,4 @@
-package world
+package kit
 
 import (
 	"context"
@@ -9,12 +9,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
 // A made world is the result of real ADDs, made once for all tests of a binary.
 type made struct {
-	stores snapshot.Store
+	stores Store
 	pods   map[string][]cluster.PodOption
 	empty  string
 }
@@ -83,8 +82,8 @@ func (w *World) make() *made {
 
 // reserve creates the reserved IP that kept the addresses of gone-2, and has expired.
 func (w *World) reserve(ctx context.Context, lan, block string) error {
-	return snapshot.Object{
-		Resource: snapshot.ReservedIPs, Namespace: Shop, Name: "gone-2",
+	return Object{
+		Resource: ReservedIPObjects, Namespace: Shop, Name: "gone-2",
 		Raw: json.RawMessage(fmt.Sprintf(`{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP",
 			"metadata":{"name":"gone-2","namespace":%q},
 			"spec":{"pod":"shop/gone-2","ttl":"24h"},

@@ -1,6 +1,4 @@
-// Package rights gives a service account the rights of an installation of ip-reaper: the roles that
-// are shipped, complete or without one verb.
-package rights
+package reap
 
 import (
 	"fmt"
@@ -11,18 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // What may be granted: the rights of a dry run, or those of a run that releases.
 const (
-	Plan    = "plan"
-	Release = "release"
+	PlanRights    = "plan"
+	ReleaseRights = "release"
 )
 
-// A Grant has the rights of an installation.
+// A Grant has the rights of an installation: the roles that are shipped, complete or without one verb.
 type Grant struct {
 	account string // the name of the service account, or of a person
 	person  bool   // in these groups
@@ -30,15 +27,15 @@ type Grant struct {
 	objects []runtime.Object // roles and their bindings
 }
 
-// Shipped reads what an installation grants in a mode, with the roles of only these backends. The
+// ShippedGrant reads what an installation grants in a mode, with the roles of only these backends. The
 // account may also read the installed policy, which its pod has as a file: the tests run the program
 // outside of a pod.
-func Shipped(mode string, backends ...string) (Grant, error) {
+func ShippedGrant(mode string, backends ...string) (Grant, error) {
 	var files []string
 	for _, role := range append([]string{"core", "state"}, backends...) {
 		files = append(files, filepath.Join("..", "helm", "ip-reaper", "rights", mode, role+".yaml"))
 	}
-	g, err := load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
+	g, err := load(RunAccount, append(files, filepath.Join("base", "bindings.yaml")))
 	for _, object := range g.objects {
 		if role, ok := object.(*rbacv1.Role); ok {
 			role.Rules = append(role.Rules, rbacv1.PolicyRule{
@@ -49,17 +46,17 @@ func Shipped(mode string, backends ...string) (Grant, error) {
 	return g, err
 }
 
-// Restoring reads what an installation grants to the account that restores.
-func Restoring() (Grant, error) {
-	return load(admission.Restore, []string{filepath.Join("components", "restore", "restore.yaml")})
+// RestoreGrant reads what an installation grants to the account that restores.
+func RestoreGrant() (Grant, error) {
+	return load(RestoreAccount, []string{filepath.Join("components", "restore", "restore.yaml")})
 }
 
-// People reads what a person may who has one of the roles of people: view or operator. The operator is
+// PeopleGrant reads what a person may who has one of the roles of people: view or operator. The operator is
 // in the group that the admission policies hold.
-func People(role string) (Grant, error) {
+func PeopleGrant(role string) (Grant, error) {
 	g := Grant{account: "jane", person: true}
 	if role == "operator" {
-		g.groups = []string{admission.Operators}
+		g.groups = []string{Operators}
 	}
 	objects, err := assets.Manifests(filepath.Join("..", "helm", "ip-reaper", "rights", "people", role+".yaml"))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package parallel does the same thing with many values, some at a time.
-package parallel
+package cluster
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package memory
+package reap
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// Decode decodes the value of LedgerKey.
-func Decode(data []byte) (l ledgertest.Ledger, err error) {
+// DecodeLedger decodes the value of LedgerKey.
+func DecodeLedger(data []byte) (l ledgertest.Ledger, err error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return l, err

@@ -1,4 +1,4 @@
-package world
+package kit
 
 import (
 	"maps"
@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
 // Undisturbed runs to the end that every other run must reach: only what is in use and what waits
@@ -27,7 +26,7 @@ func (w *World) Undisturbed() []string {
 		w.Errorf("%d were released, want %d", r.Summary.Released, Records)
 	}
 	w.End = w.Stores()
-	writes := fault.Writes(w.Proxy)
+	writes := proxy.Writes(w.Proxy)
 	w.Run(ReleaseNow) // and forget what was released
 	left, err := w.Memory.Seen(w.Context())
 	w.Must(err)
@@ -47,14 +46,14 @@ func (w *World) Undisturbed() []string {
 // waits has waited all the time.
 func (w *World) Converge() {
 	w.Helper()
-	w.ConvergeTo(snapshot.Store.Bytes)
+	w.ConvergeTo(Store.Bytes)
 	w.WantRemembered()
 }
 
 // ConvergeTo runs until a view of the stores is as at the end. What has lost its address in a
 // crash, or was recreated, must wait however short the grace period is: the run that first sees it
 // is moved far into the past.
-func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
+func (w *World) ConvergeTo(view func(Store) map[string]string) {
 	w.Helper()
 	w.Proxy.Reset()
 	want := view(w.End)
@@ -72,9 +71,9 @@ func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 }
 
 // WantStores fails the test unless the stores hold the same, byte for byte.
-func (w *World) WantStores(when string, want snapshot.Store) {
+func (w *World) WantStores(when string, want Store) {
 	w.Helper()
-	snapshot.WantT(w, when, want.Bytes(), w.Stores().Bytes())
+	WantT(w, when, want.Bytes(), w.Stores().Bytes())
 }
 
 // WantInUse fails the test unless everything that an undisturbed run leaves is there.
@@ -97,7 +96,7 @@ func (w *World) WantSingle() {
 	all := w.Stores()
 	entries := all.Owners()
 	for _, o := range all {
-		if o.Resource != snapshot.Reservations {
+		if o.Resource != Reservations {
 			continue
 		}
 		entry, pod := entries[strings.ReplaceAll(LAN.Range, "/", "-")+" "+o.Name], entries[o.Name]

@@ -1,6 +1,4 @@
-// Package world is a cluster whose stores all have something for a run to release, alongside what
-// is in use. The real plugins allocated the addresses.
-package world
+package kit
 
 import (
 	"cmp"
@@ -8,22 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
 // Names of the world, and numbers of its entries.
 const (
-	Shop = "shop"      // the namespace of the pods
-	Home = rights.Home // the namespace of ledger, journals and lock
+	Shop = "shop"    // the namespace of the pods
+	Home = reap.Home // the namespace of ledger, journals and lock
 	Node = "node-1"
 
 	// Records is how many entries a run releases and writes into its journal.
@@ -32,8 +25,8 @@ const (
 	// Waits is how many entries must wait.
 	Waits = 3
 
-	// ReservedIPs has a policy's settings of reserved IPs, below its backends.
-	ReservedIPs = `  reservedIPs:
+	// ReservedIPSettings has a policy's settings of reserved IPs, below its backends.
+	ReservedIPSettings = `  reservedIPs:
     resources:
     - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
       address: .status.ips[*]
@@ -51,7 +44,7 @@ minAge: 0s
 limits: {maxFraction: 1}
 journal: {keep: 100, restoreHold: 0s}
 backends:
-` + ReservedIPs
+` + ReservedIPSettings
 	ReleaseNow = Policy + "gracePeriod: 0s\n"
 	Patient    = Policy + "gracePeriod: 1h\n"
 
@@ -69,7 +62,8 @@ var (
 	WAN = plugin.Network{Name: "wan", Range: "10.2.0.0/24", DisableOverlapping: true}
 )
 
-// A World is such a cluster, and a reaper that talks to the API server through a proxy.
+// A World is a cluster whose stores all have something for a run to release, alongside what is in use,
+// and a reaper that talks to the API server through a proxy. The real plugins allocated the addresses.
 //
 // The pod live exists and shows an address of every store. The pod gone-1 does not exist, and had
 // as many; gone-2 has left an IPv4 address, an address of the LAN and an expired reserved IP that
@@ -81,12 +75,12 @@ type World struct {
 	*testing.T
 	*calico.Datastore
 	Proxy  *proxy.Proxy
-	Memory memory.Memory
+	Memory reap.Memory
 	Dir    string
 
-	Before snapshot.Store // nothing is released
-	End    snapshot.Store // everything is released, after Undisturbed
-	Empty  string         // the ID of the handle without an address
+	Before Store  // nothing is released
+	End    Store  // everything is released, after Undisturbed
+	Empty  string // the ID of the handle without an address
 
 	kubeconfig map[string]string // of the reaper, by command; a run's is under ""
 	seen       map[string]int64  // of the ledger, by Again
@@ -94,11 +88,11 @@ type World struct {
 	patient    []string          // what is in the ledger after Undisturbed
 }
 
-// New sets a world up in an empty cluster.
-func New(t *testing.T) *World {
+// NewWorld sets a world up in an empty cluster.
+func NewWorld(t *testing.T) *World {
 	t.Helper()
 	d := calico.KubernetesT(t)
-	w := &World{T: t, Datastore: d, Memory: memory.Memory{Cluster: d.Cluster, Namespace: Home}, Dir: t.TempDir()}
+	w := &World{T: t, Datastore: d, Memory: reap.Memory{Cluster: d.Cluster, Namespace: Home}, Dir: t.TempDir()}
 	for _, namespace := range []string{Shop, Home} {
 		w.Must(d.Cluster.CreateNamespace(t.Context(), namespace))
 	}
@@ -115,11 +109,11 @@ func New(t *testing.T) *World {
 
 // As makes the reaper's processes run as a service account. If it is nil, they run as the shipped
 // accounts, with all rights that admission control leaves them.
-func (w *World) As(a *rights.Account) {
+func (w *World) As(a *reap.Account) {
 	w.Helper()
 	w.kubeconfig = map[string]string{}
-	for command, account := range map[string]string{"": admission.Reaper, "restore": admission.Restore} {
-		config, err := admission.As(w.Cluster, account)
+	for command, account := range map[string]string{"": reap.RunAccount, "restore": reap.RestoreAccount} {
+		config, err := reap.As(w.Cluster, account)
 		w.Must(err)
 		if a != nil {
 			config = a.Config
@@ -149,7 +143,7 @@ func (w *World) Sub(name string, test func()) {
 }
 
 // Each runs a subtest for each point.
-func (w *World) Each(points []fault.Point, test func(fault.Point)) {
+func (w *World) Each(points []proxy.Point, test func(proxy.Point)) {
 	w.Helper()
 	for _, p := range points {
 		w.Sub(p.String(), func() { test(p) })
@@ -157,12 +151,12 @@ func (w *World) Each(points []fault.Point, test func(fault.Point)) {
 }
 
 // Starts returns the Start of the reaper under a policy, which it installs. It leaves the lock alone.
-func (w *World) Starts(command, policy string, args ...string) fault.Start {
+func (w *World) Starts(command, policy string, args ...string) proxy.Starter {
 	return w.StartsWith("", command, policy, args...)
 }
 
 // StartsWith is Starts with standard input.
-func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.Start {
+func (w *World) StartsWith(stdin, command, policy string, args ...string) proxy.Starter {
 	return func() (*reap.Process, error) {
 		r, err := reap.New()
 		if err != nil {
@@ -187,7 +181,7 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 }
 
 // Ends starts a process and waits until it exits, which must be with the code.
-func (w *World) Ends(code int, start fault.Start) reap.Result {
+func (w *World) Ends(code int, start proxy.Starter) reap.Result {
 	w.Helper()
 	p, err := start()
 	w.Must(err)
@@ -213,13 +207,13 @@ func (w *World) Run(policy string, args ...string) reap.Result {
 }
 
 // Stores reads all stores.
-func (w *World) Stores() snapshot.Store {
+func (w *World) Stores() Store {
 	w.Helper()
-	return snapshot.TakeT(w, w.Cluster)
+	return StoreT(w, w.Cluster)
 }
 
 // Put makes the stores hold this and nothing else.
-func (w *World) Put(s snapshot.Store) {
+func (w *World) Put(s Store) {
 	w.Helper()
 	w.Must(s.Put(w.Context(), w.Cluster))
 }

@@ -1,4 +1,4 @@
-package fault
+package proxy
 
 import (
 	"context"
@@ -7,13 +7,12 @@ import (
 	"os"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A Held is a process that is waiting for the answer to one of its requests.
 type Held struct {
-	Request proxy.Request
+	Request Request
 
 	process *reap.Process
 	open    func()
@@ -24,10 +23,10 @@ type Held struct {
 
 // Hold resets the proxy, starts a process and returns when its first matching request is held back.
 // Later requests pass. It is an error if the process ends without a matching request.
-func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
-	gate := proxy.NewGate()
+func Hold(p *Proxy, match Match, start Starter) (*Held, error) {
+	gate := NewGate()
 	p.Reset()
-	p.Before(proxy.Nth(1, match), gate.Hook)
+	p.Before(Nth(1, match), gate.Hook)
 	process, err := start()
 	if err != nil {
 		return nil, err
@@ -67,16 +66,16 @@ func (h *Held) Finish() (reap.Result, error) {
 // Stop starts a process and calls stop when its first matching request is held back. It lets the
 // request go on once the process has ended: a write is then carried out after its process has given
 // up on it. Stop returns when that write is done.
-func Stop(p *proxy.Proxy, match proxy.Match, start Start, stop func(*Held) error) (reap.Result, error) {
+func Stop(p *Proxy, match Match, start Starter, stop func(*Held) error) (reap.Result, error) {
 	h, err := Hold(p, match, start)
 	if err != nil {
 		return reap.Result{}, err
 	}
 	written := make(chan struct{})
-	p.After(proxy.Nth(1, func(r proxy.Request) bool { return r.Number == h.Request.Number }),
-		func(context.Context, proxy.Request) proxy.Action {
+	p.After(Nth(1, func(r Request) bool { return r.Number == h.Request.Number }),
+		func(context.Context, Request) Action {
 			close(written)
-			return proxy.Pass()
+			return Pass()
 		})
 	if err := stop(h); err != nil {
 		return reap.Result{}, err

@@ -1,4 +1,4 @@
-package world
+package kit
 
 import (
 	"encoding/json"

@@ -1,5 +1,4 @@
-// Package engine runs what the binary runs, with the same clients, in the process of the test.
-package engine
+package reap
 
 import (
 	"cmp"
@@ -21,7 +20,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -31,7 +29,7 @@ import (
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// An Engine executes runs. It takes no lock.
+// An Engine runs what the binary runs, with the same clients, in the process of the test. It takes no lock.
 type Engine struct {
 	Kubeconfig string
 	Namespace  string            // of its ledger and journals; cluster.PoolNamespace if empty
@@ -46,7 +44,7 @@ type Engine struct {
 func After(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 
 // Run runs with the policy. The error is from the run, or from its setup; then there is no report.
-func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
+func (e Engine) Run(ctx context.Context, terms string) (*Report, error) {
 	options, err := e.options(terms)
 	if err != nil {
 		return nil, err
@@ -56,7 +54,7 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := new(reap.Report)
+	report := new(Report)
 	if err := json.Unmarshal(data, report); err != nil {
 		return nil, err
 	}
