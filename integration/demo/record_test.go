@@ -1,6 +1,6 @@
-// Package outage_test records examples/outage: an outage that real plugins of Calico and Whereabouts
+// Package main_test records examples/outage: an outage that real plugins of Calico and Whereabouts
 // leave on a real API server.
-package outage_test
+package main_test
 
 import (
 	"encoding/json"
