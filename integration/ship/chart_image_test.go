@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"regexp"
@@ -34,7 +34,7 @@ func TestImageOfTheReleaseIsNamedByItsDigest(t *testing.T) {
 				c := loadChart(t)
 				c.Metadata.AppVersion = "v1.2.3"
 				c.Metadata.Annotations["ip-reaper/image-digest"] = digest
-				files, err := home.renderChart(c, values(t, all+tt.values), newest)
+				files, err := theRelease.renderChart(c, values(t, all+tt.values), newest)
 				must(t, err)
 				var got []string
 				for _, file := range []string{"cronjob.yaml", "outage.yaml", "node.yaml"} {

@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"testing"

@@ -1,9 +1,6 @@
-package chart_test
+package ship_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -36,9 +33,9 @@ func TestOpenShiftIsRecognised(t *testing.T) {
 		name      string
 		got, want map[string]unstructured.Unstructured
 	}{
-		{"elsewhere", home.objects(t, everything), home.objects(t, off)},
-		{"on OpenShift", home.objects(t, everything, openShift), home.objects(t, on)},
-		{"refused", home.objects(t, off, openShift), home.objects(t, off)},
+		{"elsewhere", theRelease.objects(t, everything), theRelease.objects(t, off)},
+		{"on OpenShift", theRelease.objects(t, everything, openShift), theRelease.objects(t, on)},
+		{"refused", theRelease.objects(t, off, openShift), theRelease.objects(t, off)},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -56,16 +53,16 @@ networkPolicy:
   etcd: {ports: [2381], cidrs: [192.0.2.0/28]}
 podLabels: {app.kubernetes.io/name: not-this}
 `
-	objects := home.objects(t, text)
+	objects := theRelease.objects(t, text)
 	policy := convert[networkingv1.NetworkPolicy](t, objects["NetworkPolicy ip-reaper/ip-reaper"])
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
 	must(t, err)
 	for _, tt := range []struct {
 		release string
 		want    bool
-	}{{name, true}, {"other", false}} {
+	}{{chartName, true}, {"other", false}} {
 		jobs := 0
-		for _, object := range (target{tt.release, name}).objects(t, text) {
+		for _, object := range (target{tt.release, chartName}).objects(t, text) {
 			if object.GetKind() != "CronJob" {
 				continue
 			}
@@ -102,44 +99,4 @@ podLabels: {app.kubernetes.io/name: not-this}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-}
-
-// A run that gets SIGTERM has more time than the 30 s of Kubernetes' default to end its write and to
-// say what it did, in every pod that is shipped.
-func TestEveryPodHasTimeToEnd(t *testing.T) {
-	job, err := os.ReadFile(filepath.Join(deploy, "examples", "node-job.yaml"))
-	must(t, err)
-	for of, objects := range map[string]map[string]unstructured.Unstructured{
-		"kustomize": decode(t, kustomization{[]string{"all"}, []string{"node", "restore"}}.build(t)),
-		"helm":      home.objects(t, everything+"node: {enabled: true}"),
-		"examples":  decode(t, string(job)),
-	} {
-		pods := 0
-		for key, object := range objects {
-			for _, spec := range podSpecs(object.Object) {
-				pods++
-				if got := spec["terminationGracePeriodSeconds"]; fmt.Sprint(got) != "60" {
-					t.Errorf("%s: a pod of %s has %v s to end", of, key, got)
-				}
-			}
-		}
-		if want := map[string]int{"kustomize": 6, "helm": 6, "examples": 1}[of]; pods != want {
-			t.Errorf("%s: %d pods, want %d", of, pods, want)
-		}
-	}
-}
-
-// podSpecs finds the specs of pods in an object.
-func podSpecs(at any) (all []map[string]any) {
-	fields, ok := at.(map[string]any)
-	if !ok {
-		return nil
-	}
-	if _, ok := fields["containers"]; ok {
-		return []map[string]any{fields}
-	}
-	for _, value := range fields {
-		all = append(all, podSpecs(value)...)
-	}
-	return all
 }

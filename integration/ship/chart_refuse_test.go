@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"strings"
@@ -38,7 +38,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"socket that is a URL", "node: {runtimeSocket: unix:///r/a.s}", "at '/node/runtimeSocket'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := home.render(t, values(t, tt.values))
+			_, err := theRelease.render(t, values(t, tt.values))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("render: %v, want %q", err, tt.want)
 			}

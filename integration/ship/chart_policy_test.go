@@ -1,21 +1,23 @@
-package chart_test
+package ship_test
 
 import (
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/backends/calico"
-	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
+	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // everyField is a policy with values that a template may spoil: nothing, and much.
-const everyField = `
-policy:
+const everyField = "policy:\n" + everySetting + everyBackend
+
+const (
+	everySetting = `
   gracePeriod: 0
   minAge: 1h30m
   namespaces: {include: ["*"], exclude: ["kube-*"]}
@@ -26,38 +28,18 @@ policy:
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
   protection: {statefulSets: ignore}
   journal: {keep: 100, keepFor: 0, restoreHold: 0}
-backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}
 `
+	everyBackend = "backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}\n"
+)
 
 // The templates change no value of a policy, such as a zero or a large number. mode is a flag of the
 // CronJob, so dryRun is for who wants to stop it.
 func TestPolicyArrivesAsItWasGiven(t *testing.T) {
-	p := loadPolicies(t, home.objects(t, everyField)["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
-	want := policy.Default()
-	want.DryRun = new(false)
-	want.GracePeriod = new(policy.Duration{})
-	want.MinAge = new(policy.Duration{Duration: 90 * time.Minute})
-	want.Namespaces.Exclude = []string{"kube-*"}
-	want.Rules = []policy.Rule{
-		{
-			Match:       policy.Match{Namespaces: []string{"yes"}, Pods: []string{"*-0"}},
-			GracePeriod: new(policy.Duration{Duration: 24 * time.Hour}), Restored: policy.Release,
-		},
-		{Match: policy.Match{Backends: []string{"calico"}}, Hold: true},
-	}
-	want.Evidence = policy.Evidence{Annotations: policy.OwnAnnotations}
-	want.Pods = policy.Pods{Finished: policy.Release, Stuck: policy.Release, Superseded: policy.Hold, Unnamed: policy.Hold}
-	want.Nodes = policy.Nodes{Unreachable: policy.Release, Foreign: policy.Release, Unknown: policy.Release}
-	want.Limits = policy.Limits{
-		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
-	}
-	want.Protection.StatefulSets = policy.Ignore
-	want.Journal = policy.Journal{Keep: new(100), KeepFor: new(policy.Duration{}), RestoreHold: new(policy.Duration{})}
-	want.Backends = map[string]policy.Backend{
-		"whereabouts": {Enabled: policy.On, Settings: &whereabouts.Settings{UnknownFields: whereabouts.IgnoreUnknownFields}},
-		"calico":      {Enabled: policy.Auto, Settings: &calico.Settings{Datastore: calico.DatastoreKubernetes}},
-	}
-	if diff := cmp.Diff(want, p); diff != "" {
+	got := loadPolicies(t, theRelease.objects(t, everyField)["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
+	given := header + strings.ReplaceAll(everySetting, "\n  ", "\n") + "dryRun: false\n" + everyBackend
+	want, err := policy.Load([]byte(given), plugin.Known(backends.All()))
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 }
@@ -65,13 +47,13 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 // cronJob returns the rendered CronJob, of known fields only.
 func cronJob(t *testing.T, text string) batchv1.CronJob {
 	t.Helper()
-	return convert[batchv1.CronJob](t, home.objects(t, text)["CronJob ip-reaper/ip-reaper"])
+	return convert[batchv1.CronJob](t, theRelease.objects(t, text)["CronJob ip-reaper/ip-reaper"])
 }
 
 // Each value for the pods has its effect.
 func TestValuesArriveInThePod(t *testing.T) {
 	const text = `
-image: {repository: registry.example.com/ip-reaper, tag: v9, pullPolicy: Always}
+image: {pullPolicy: Always}
 imagePullSecrets: [{name: registry}]
 suspend: true
 ttlSecondsAfterFinished: 10000000
@@ -89,14 +71,10 @@ extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
 	job := cronJob(t, text)
 	pod := job.Spec.JobTemplate.Spec.Template
 	container := pod.Spec.Containers[0]
-	digest := "sha256:0123456789012345678901234567890123456789012345678901234567890123"
-	byDigest := cronJob(t, "image: {digest: \""+digest+"\"}").Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image
 	for _, tt := range []struct {
 		field     string
 		got, want any
 	}{
-		{"image", container.Image, "registry.example.com/ip-reaper:v9"},
-		{"image by digest", byDigest, "ghcr.io/ip-reaper/ip-reaper@" + digest},
 		{"imagePullPolicy", container.ImagePullPolicy, corev1.PullAlways},
 		{"imagePullSecrets", pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "registry"}}},
 		{"suspend", *job.Spec.Suspend, true},
@@ -108,7 +86,7 @@ extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
 		{"affinity", pod.Spec.Affinity, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}},
 		{"priorityClassName", pod.Spec.PriorityClassName, "system-cluster-critical"},
 		{"labels", pod.Labels, map[string]string{
-			"team": "net", "app.kubernetes.io/name": name, "app.kubernetes.io/instance": name,
+			"team": "net", "app.kubernetes.io/name": chartName, "app.kubernetes.io/instance": chartName,
 		}},
 		{"annotations", pod.Annotations, map[string]string{"a": "1"}},
 		{"the end of env", container.Env[len(container.Env)-2:], []corev1.EnvVar{

@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"encoding/json"
@@ -63,7 +63,7 @@ func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 // helm lint finds nothing to warn of.
 func TestChartLints(t *testing.T) {
 	for _, text := range []string{"", everything, everything + etcdValues + metricsValues} {
-		result := lint.RunAll(chartDir(), values(t, text), home.namespace)
+		result := lint.RunAll(chartDir(), values(t, text), theRelease.namespace)
 		for _, message := range result.Messages {
 			if message.Severity > support.InfoSev {
 				t.Errorf("values %q: %v", text, message)

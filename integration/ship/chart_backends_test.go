@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"fmt"
@@ -19,13 +19,13 @@ const everything = "mode: release\noutage: {enabled: true}\nrestore: {enabled: t
 
 // The accounts, also that of a restore, have no right to the store of a backend that is off.
 func TestBackendThatIsOffHasNoRights(t *testing.T) {
-	on := rights(t, home.objects(t, everything))
+	on := rights(t, theRelease.objects(t, everything))
 	for backend, resources := range map[string][]string{
 		"whereabouts": {"whereabouts.cni.cncf.io ippools patch"},
 		"overlapping": {"whereabouts.cni.cncf.io overlappingrangeipreservations "},
 		"calico":      {"crd.projectcalico.org ", "projectcalico.org "},
 	} {
-		objects := home.objects(t, everything+fmt.Sprintf("backends: {%s: {enabled: false}}", backend))
+		objects := theRelease.objects(t, everything+fmt.Sprintf("backends: {%s: {enabled: false}}", backend))
 		off := rights(t, objects)
 		for _, resource := range resources {
 			has := func(right string) bool { return strings.HasPrefix(right, resource) }
@@ -91,7 +91,7 @@ backends:
 		{"restore", "mode: release\nrestore: {enabled: true}", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			objects := home.objects(t, tt.values+reserved)
+			objects := theRelease.objects(t, tt.values+reserved)
 			var got []string
 			for _, right := range rights(t, objects) {
 				if strings.Contains(right, "example.com") {

@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 // accepts says why the chart refuses a value, or nil.
 func accepts(t *testing.T, field, value string) error {
 	t.Helper()
-	_, err := home.render(t, map[string]any{field: value})
+	_, err := theRelease.render(t, map[string]any{field: value})
 	return err
 }
 
@@ -62,7 +62,7 @@ func TestValuesThatWouldFailLaterAreRefused(t *testing.T) {
 	}
 	for _, field := range []string{"backoffLimit", "ttlSecondsAfterFinished", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"} {
 		for _, value := range []int{-1, 1 << 31} {
-			if _, err := home.render(t, map[string]any{field: value}); err == nil || !strings.Contains(err.Error(), "/"+field) {
+			if _, err := theRelease.render(t, map[string]any{field: value}); err == nil || !strings.Contains(err.Error(), "/"+field) {
 				t.Errorf("%s %d: %v, want that it is wrong", field, value, err)
 			}
 		}

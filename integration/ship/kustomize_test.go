@@ -1,6 +1,4 @@
-// Package kustomize writes what an operator writes over the manifests that are shipped, and has
-// the real kubectl make objects of it.
-package kustomize
+package ship_test
 
 import (
 	"bytes"
@@ -15,28 +13,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// Shipped is the path of a folder of deploy/kustomize.
-func Shipped(t testing.TB, folder string) string {
+// shipped is the path of a folder of deploy/kustomize.
+func shipped(t *testing.T, folder string) string {
 	t.Helper()
 	root, err := assets.Root()
 	must(t, err)
 	return filepath.Join(root, "..", "deploy", "kustomize", folder)
 }
 
-// An Overlay is what an operator writes over what is shipped.
-type Overlay struct {
+// An overlay is what an operator writes over what is shipped.
+type overlay struct {
 	Resources  []string // folders of deploy/kustomize
 	Components []string // below its components
 	Policy     string   // in place of the shipped one; empty to keep that
 }
 
-// Write writes the overlay, and returns its folder.
-func (o Overlay) Write(t testing.TB) string {
+// write writes the overlay, and returns its folder.
+func (o overlay) write(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	relative := func(folder string) string { // Kustomize takes no absolute paths
-		path, err := filepath.Rel(dir, Shipped(t, folder))
+		path, err := filepath.Rel(dir, shipped(t, folder))
 		must(t, err)
 		return path
 	}
@@ -67,8 +65,8 @@ func (o Overlay) Write(t testing.TB) string {
 	return dir
 }
 
-// Kubectl runs kubectl, which must succeed without a warning, and returns what it prints.
-func Kubectl(t testing.TB, args ...string) string {
+// kubectl runs kubectl, which must succeed without a warning, and returns what it prints.
+func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	program, err := assets.Path("kubectl")
 	must(t, err)
@@ -81,16 +79,8 @@ func Kubectl(t testing.TB, args ...string) string {
 	return stdout.String()
 }
 
-// Build has kubectl make the objects of a folder.
-func Build(t testing.TB, folder string) string {
+// build has kubectl make the objects of a folder.
+func build(t *testing.T, folder string) string {
 	t.Helper()
-	return Kubectl(t, "kustomize", folder)
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return kubectl(t, "kustomize", folder)
 }

@@ -1,33 +1,15 @@
-package chart_test
+package ship_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-func TestMain(m *testing.M) {
-	limits, err := filepath.Abs(filepath.Join("testdata", "admission.yaml"))
-	if err != nil {
-		panic(err)
-	}
-	kit.Main(m, kit.Options{Flags: map[string]string{"admission-control-config-file": limits}})
-}
-
-// fresh returns the cluster as it was when it had started.
-func fresh(t *testing.T) *cluster.Cluster {
-	t.Helper()
-	c := cluster.StartT(t)
-	c.ResetT(t)
-	return c
-}
-
-// apply installs manifests as helm does, by server-side apply.
-func apply(t *testing.T, c *cluster.Cluster, manifests string) {
+// applyManifests installs manifests as helm does, by server-side apply.
+func applyManifests(t *testing.T, c *cluster.Cluster, manifests string) {
 	t.Helper()
 	out, err := c.Kubectl(t.Context(), manifests, "apply", "--server-side", "--field-manager=helm", "--validate=strict", "-f", "-")
 	if err != nil {
@@ -42,12 +24,11 @@ var longest = strings.Repeat("a-very-long-name.", 4)[:52] + "z"
 func TestAPIServerAcceptsTheObjects(t *testing.T) {
 	c := fresh(t)
 	for _, tt := range []struct{ name, release, values string }{
-		{"plan", name, ""},
-		{"everything with etcd", name, everything + etcdValues + metricsValues},
-		{"every field", name, everyField},
+		{"everything with etcd", chartName, everything + etcdValues + metricsValues},
+		{"every field", chartName, everyField},
 		{"another release", "prod", everything},
 		{"the longest name", longest, everything},
-		{"the longest prefix", name, "fullnameOverride: " + strings.Repeat("a", 36) + "\n" + everything},
+		{"the longest prefix", chartName, "fullnameOverride: " + strings.Repeat("a", 36) + "\n" + everything},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			to := target{tt.release, c.Namespace(t)}

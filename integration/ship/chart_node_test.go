@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"fmt"
@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -43,8 +42,8 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 	} {
 		t.Run(filepath.Base(tt.component), func(t *testing.T) {
 			components := slices.Compact([]string{"node", tt.component})
-			want := nodeOnly(t, decode(t, kustomization{[]string{"cronjob"}, components}.build(t)))
-			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
+			want := nodeOnly(t, decode(t, build(t, of(components...).write(t))))
+			got := nodeOnly(t, theRelease.objects(t, "node: {enabled: true, "+tt.values+"}"))
 			// Variables, mounts and volumes may be in any order.
 			byText := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 			if diff := cmp.Diff(want, got, byText); diff != "" || len(got) < 5 {
@@ -69,7 +68,7 @@ func ofThePage(t *testing.T, name string) string {
 	must(t, err)
 	must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, name, "kustomization.yaml"), []byte(text), 0o600))
-	path, err := filepath.Rel(kustomize.Shipped(t, "components"), filepath.Join(dir, name))
+	path, err := filepath.Rel(shipped(t, "components"), filepath.Join(dir, name))
 	must(t, err)
 	return path
 }
@@ -81,7 +80,7 @@ func TestDaemonSetHasTheSocketThatIsNamed(t *testing.T) {
 		"/run/crio/crio.sock":       "Directory /run/crio",
 		"/var/run/cri-dockerd.sock": "Socket /var/run/cri-dockerd.sock",
 	} {
-		objects := home.objects(t, "node: {enabled: true, runtimeSocket: "+socket+"}")
+		objects := theRelease.objects(t, "node: {enabled: true, runtimeSocket: "+socket+"}")
 		pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
 		endpoint := corev1.EnvVar{Name: "CONTAINER_RUNTIME_ENDPOINT", Value: "unix://" + socket}
 		if !slices.Contains(pod.Containers[0].Env, endpoint) {
@@ -113,7 +112,7 @@ node:
 priorityClassName: of-jobs
 podLabels: {team: net}
 `
-	objects := home.objects(t, text)
+	objects := theRelease.objects(t, text)
 	set := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"])
 	pod := set.Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
@@ -156,7 +155,7 @@ func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 	c := fresh(t)
 	to := target{"a.b", c.Namespace(t)}
 	const text, of = "node: {enabled: true, apiServer: true}", "a-b-ip-reaper-node"
-	apply(t, c, to.manifests(t, text))
+	applyManifests(t, c, to.manifests(t, text))
 	if out, err := c.Kubectl(t.Context(), "", "label", "namespace", to.namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
 		t.Fatalf("label: %v\n%s", err, out)
 	}

@@ -1,4 +1,4 @@
-package chart_test
+package ship_test
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func TestCommandsOfTheNotesWork(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			to := target{"noted-" + tt.name, c.Namespace(t)}
-			apply(t, c, to.manifests(t, tt.values))
+			applyManifests(t, c, to.manifests(t, tt.values))
 			got := 0
 			for _, command := range commands(to.notes(t, tt.values)) {
 				args := strings.Fields(strings.NewReplacer("--timeout=5m", "--timeout=1s", "'", "").Replace(command))

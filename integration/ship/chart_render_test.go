@@ -1,7 +1,4 @@
-// Package chart_test renders the Helm chart by Helm's own library, and compares it
-// with what kubectl makes of the Kustomize manifests and with what a real API server
-// accepts.
-package chart_test
+package ship_test
 
 import (
 	"bufio"
@@ -25,15 +22,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// name is that of the chart, and of the release and the namespace that have the names
-// of the Kustomize manifests.
-const name = "ip-reaper"
+// chartName is that of the chart, and of the release and the namespace that have the names of the
+// Kustomize manifests.
+const chartName = "ip-reaper"
 
 // deploy is the folder of the manifests, seen from here.
-var deploy = filepath.Join("..", "..", "..", "deploy")
+var deploy = filepath.Join("..", "..", "deploy")
 
 // chartDir is the folder of the chart.
-func chartDir() string { return filepath.Join(deploy, "helm", name) }
+func chartDir() string { return filepath.Join(deploy, "helm", chartName) }
 
 // loadChart loads the chart anew, as helm does.
 func loadChart(t *testing.T) *chart.Chart {
@@ -54,8 +51,8 @@ func values(t *testing.T, text string) map[string]any {
 // A target is where a release goes to.
 type target struct{ release, namespace string }
 
-// home is the target that has the names of the Kustomize manifests.
-var home = target{name, name}
+// theRelease is the target that has the names of the Kustomize manifests.
+var theRelease = target{chartName, chartName}
 
 // newest is a version of Kubernetes that has all that the chart makes.
 const newest = "v1.37.0"
@@ -83,7 +80,7 @@ func (to target) renderChart(c *chart.Chart, v map[string]any, version string, a
 	}
 	files := make(map[string]string)
 	for file, text := range rendered {
-		files[strings.TrimPrefix(file, name+"/templates/")] = text
+		files[strings.TrimPrefix(file, chartName+"/templates/")] = text
 	}
 	return files, nil
 }
@@ -140,13 +137,5 @@ func decode(t *testing.T, text string) map[string]unstructured.Unstructured {
 			t.Fatalf("%s is there twice", key)
 		}
 		objects[key] = object
-	}
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
