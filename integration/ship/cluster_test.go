@@ -1,7 +1,7 @@
 // Package ship_test proves what is shipped as an operator uses it: manifests that the real kubectl
 // renders and applies, the chart that Helm's own library renders to the same objects, the plugin of
-// kubectl, the commands of the pages, and the rules and dashboards for Prometheus. It compares what
-// the pages name with what there is.
+// kubectl, the commands of the pages, the HTML report in a real Chromium, and the rules and dashboards
+// for Prometheus. It compares what the pages name with what there is.
 package ship_test
 
 import (
@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := calico.Run(m, func(ctx context.Context) (cluster.Options, error) { return options(ctx, dir) })
+	stopBrowser()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

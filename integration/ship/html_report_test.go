@@ -1,4 +1,4 @@
-package html_test
+package ship_test
 
 import (
 	"bytes"
@@ -19,8 +19,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-// rows is an expression for the rows of the table of entries.
-const rows = `[...document.querySelectorAll('#entries tbody tr:not(.details)')]`
+// entryRows is an expression for the rows of the table of entries.
+const entryRows = `[...document.querySelectorAll('#entries tbody tr:not(.details)')]`
 
 func TestPageBeginsWithTheBottomLine(t *testing.T) {
 	r := sampleReport(false)
@@ -184,7 +184,7 @@ func TestAddressesSortAsAddresses(t *testing.T) {
 	tab := open(t, sampleReport(false))
 	addresses := func() []netip.Addr {
 		var all []netip.Addr
-		for _, text := range eval[[]string](tab, rows+".map((row) => row.cells[0].innerText)") {
+		for _, text := range eval[[]string](tab, entryRows+".map((row) => row.cells[0].innerText)") {
 			all = append(all, netip.MustParseAddr(text))
 		}
 		return all
@@ -217,18 +217,18 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	if got := tab.text("#entries .count"); n == 0 || !strings.HasPrefix(got, fmt.Sprintf("%d of 1,", n)) {
 		t.Errorf("the search found %q, want %d", got, n)
 	}
-	want(tab, rows+".every((row) => row.innerText.includes('checkout/') && row.innerText.includes('worker-12'))", true)
+	want(tab, entryRows+".every((row) => row.innerText.includes('checkout/') && row.innerText.includes('worker-12'))", true)
 
 	tab.do(chromedp.Click(".controls button"))
 	tab.do(chromedp.SendKeys("#filter-State", "waiting"), chromedp.SendKeys("#filter-Backend", "calico"), chromedp.SendKeys("#filter-Reason", "PodF"))
-	want(tab, rows+".length > 0 && "+rows+".every((row) => row.innerText.includes('waiting') && row.innerText.includes('PodFinished'))", true)
+	want(tab, entryRows+".length > 0 && "+entryRows+".every((row) => row.innerText.includes('waiting') && row.innerText.includes('PodFinished'))", true)
 	n = 0
 	for _, e := range r.Entries {
 		if e.Backend == "calico" && e.Reason == judge.PodFinished {
 			n++
 		}
 	}
-	want(tab, rows+".length", n)
+	want(tab, entryRows+".length", n)
 
 	// A state's button filters, and Next turns the page.
 	tab.do(chromedp.Click(".tallies li:last-child button"))
@@ -357,6 +357,6 @@ func TestReportOfARestore(t *testing.T) {
 	if got := tab.text("h1"); got != "put back 1 of 2 allocations of run 20260301-120000-ABCDEF" {
 		t.Errorf("bottom line: %s", got)
 	}
-	want(tab, rows+".map((row) => row.cells[0].innerText + ' ' + row.cells[1].innerText).join()", "10.0.0.2 taken,10.0.0.1 restored")
+	want(tab, entryRows+".map((row) => row.cells[0].innerText + ' ' + row.cells[1].innerText).join()", "10.0.0.2 taken,10.0.0.1 restored")
 	want(tab, "document.getElementById('pools').hidden", true)
 }

@@ -1,4 +1,4 @@
-package html_test
+package ship_test
 
 import (
 	"os"
@@ -33,7 +33,7 @@ func TestPicturesOfTheDocumentation(t *testing.T) {
 				shoot = chromedp.Screenshot(tt.selector)
 			}
 			tab.do(chromedp.EmulateViewport(1280, tt.height), chromedp.WaitReady(".map"))
-			file := filepath.Join("..", "..", "..", "docs", "images", tt.name)
+			file := filepath.Join("..", "..", "docs", "images", tt.name)
 			if err := os.WriteFile(file, run(tab, shoot), 0o644); err != nil {
 				t.Fatal(err)
 			}

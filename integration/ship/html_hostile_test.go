@@ -1,4 +1,4 @@
-package html_test
+package ship_test
 
 import (
 	"math/big"

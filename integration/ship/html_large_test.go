@@ -1,4 +1,4 @@
-package html_test
+package ship_test
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func TestPoolOf65536Addresses(t *testing.T) {
 	r := largeReport()
 	tab := open(t, r)
 	tab.do(chromedp.WaitReady(".map"))
-	want(tab, rows+".length", 50)
+	want(tab, entryRows+".length", 50)
 	if got := eval[int](tab, "document.getElementsByTagName('*').length"); got > 2000 {
 		t.Errorf("the page has %d elements", got)
 	}

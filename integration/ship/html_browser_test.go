@@ -1,9 +1,9 @@
-// Package html_test opens the HTML report in a real Chromium.
-package html_test
+package ship_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
+	cdpnetwork "github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -28,36 +28,26 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
-// browser is the context of the one Chromium of the tests, and missing says why there is none.
+// browser starts the one Chromium of the tests, and stopBrowser ends it.
 var (
-	browser context.Context
-	missing string
+	browser     = sync.OnceValues(startBrowser)
+	stopBrowser = func() {}
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
+func startBrowser() (context.Context, error) {
 	path, err := chromium()
 	if err != nil {
-		missing = "NO CHROMIUM: the HTML report IS NOT TESTED: " + err.Error() + "; install Debian's package chromium"
-		fmt.Fprintln(os.Stderr, "***", missing, "***")
-		return m.Run()
+		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.WindowSize(1280, 900), chromedp.Flag("force-device-scale-factor", "1"), chromedp.Flag("lang", "en-US"))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	defer stop()
-	var cancel context.CancelFunc
-	browser, cancel = chromedp.NewContext(allocator)
-	defer cancel()
-	if err := chromedp.Do(browser); err != nil {
-		fmt.Fprintln(os.Stderr, "start", path+":", err)
-		return 1
+	started, cancel := chromedp.NewContext(allocator)
+	stopBrowser = func() {
+		cancel()
+		stop()
 	}
-	return m.Run()
+	return started, chromedp.Do(started)
 }
 
 // chromium returns the path of the browser.
@@ -94,18 +84,20 @@ func open(t *testing.T, r report.Report) *tab {
 
 func openPage(t *testing.T, page []byte) *tab {
 	t.Helper()
-	if browser == nil {
-		t.Skip("*** " + missing + " ***")
+	chrome, err := browser()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("*** NO CHROMIUM: the HTML report IS NOT TESTED: install Debian's package chromium ***")
 	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(path, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tab := &tab{T: t}
 	own := (&url.URL{Scheme: "file", Path: path}).String()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithListener(func(event any) {
+	ctx, cancel := chromedp.NewContext(chrome, chromedp.WithListener(func(event any) {
 		switch e := event.(type) {
-		case *network.EventRequestWillBeSent:
+		case *cdpnetwork.EventRequestWillBeSent:
 			if address, _, _ := strings.Cut(e.Request.URL, "#"); address != own {
 				tab.wrong("request for " + e.Request.URL)
 			}
@@ -129,7 +121,7 @@ func openPage(t *testing.T, page []byte) *tab {
 	tab.do() // the first call starts the tab, and has no time limit
 	tab.ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
-	call(tab, network.Enable, network.EnableParams{})
+	call(tab, cdpnetwork.Enable, cdpnetwork.EnableParams{})
 	call(tab, log.Enable, cdp.Empty{})
 	tab.media("", "light")
 	// The first maps are in view, and so they are drawn.
