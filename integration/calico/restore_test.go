@@ -13,7 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -146,7 +145,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 func (s *fixture) overtaken(do func()) ipam.Backend {
 	s.Helper()
 	if s.Etcd != nil {
-		b, err := s.intercepted(func(t engine.Transaction) error {
+		b, err := s.intercepted(func(t reap.Transaction) error {
 			do()
 			return t.Forward()
 		}).Blocks(nil)
