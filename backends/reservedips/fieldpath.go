@@ -3,7 +3,6 @@ package reservedips
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 
@@ -18,17 +17,16 @@ type fieldPath struct {
 	path *jsonpath.JSONPath // nil if the text is empty
 }
 
-// newFieldPath parses a path.
-func newFieldPath(name string, text FieldPath) (fieldPath, error) {
-	p := fieldPath{name: name, text: text}
-	if text == "" {
-		return p, nil
+// parse parses the text, unless it is a TTL of all objects. The error says what the text must be.
+func (p *fieldPath) parse() (err error) {
+	switch {
+	case p.text == "":
+	case p.name != "ttl" || p.text.isPath():
+		p.path, err = p.text.Parse()
+	case !fixedTTL.MatchString(string(p.text)):
+		err = errors.New("must be a JSONPath such as .spec.ttl, a duration such as 24h, or never")
 	}
-	var err error
-	if p.path, err = text.Parse(); err != nil {
-		return p, fmt.Errorf("%v: %w", p, err)
-	}
-	return p, nil
+	return err
 }
 
 // String returns the name and the text of the path as in the policy.
@@ -57,22 +55,21 @@ func (p fieldPath) values(object any) ([]any, error) {
 	var all []any
 	for _, results := range found {
 		for _, result := range results {
-			all = appendValues(all, result)
+			if result.IsValid() {
+				all = appendValues(all, result.Interface())
+			}
 		}
 	}
 	return all, nil
 }
 
 // appendValues appends a value, or the elements of a list.
-func appendValues(all []any, result reflect.Value) []any {
-	if !result.IsValid() {
-		return all
-	}
-	switch value := result.Interface().(type) {
+func appendValues(all []any, value any) []any {
+	switch value := value.(type) {
 	case nil:
 	case []any:
 		for _, one := range value {
-			all = appendValues(all, reflect.ValueOf(one))
+			all = appendValues(all, one)
 		}
 	case string:
 		if value != "" {
@@ -124,8 +121,8 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	return path, nil
 }
 
-// leads reports whether the text has the beginning of a path. Otherwise it is a value itself.
-func (p FieldPath) leads() bool { return p != "" && strings.ContainsRune(".[{$", rune(p[0])) }
+// isPath reports whether the text begins as a path does. Otherwise it is a value itself.
+func (p FieldPath) isPath() bool { return p != "" && strings.ContainsRune(".[{$", rune(p[0])) }
 
 // pathForm is the form of a path without its braces. The parser accepts more: a literal, which
 // would be taken for the field's value; [], which it takes for [0]; a dot in quotes, which it

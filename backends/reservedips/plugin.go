@@ -17,7 +17,6 @@ func Plugin() plugin.Plugin {
 		Name:     Name,
 		Summary:  "Objects of your own resources that keep addresses while their pod is gone",
 		Settings: func() any { return new(Settings) },
-		Access:   access,
 		Protect: plugin.With(func(env plugin.Env, s *Settings) (ipam.Protector, error) {
 			if len(s.Resources) == 0 {
 				return nil, plugin.ErrUnused
@@ -25,19 +24,6 @@ func Plugin() plugin.Plugin {
 			return New(env.Client, s.Resources)
 		}),
 	}
-}
-
-// access has the resources that the policy names.
-func access(settings any) plugin.Access {
-	s, ok := settings.(*Settings)
-	if !ok {
-		return nil
-	}
-	a := make(plugin.Access)
-	for _, one := range s.Resources {
-		a[plugin.Plan] = append(a[plugin.Plan], plugin.Rule(one.Resource.Group, one.Resource.Resource, "list"))
-	}
-	return a
 }
 
 // Settings are backends.reservedIPs of a policy.
@@ -113,36 +99,20 @@ func (s *Settings) Validate(at *field.Path) field.ErrorList {
 
 func (r *Resource) validate(at *field.Path) field.ErrorList {
 	errs := r.Resource.validate(at.Child("resource"))
-	address, pod, ttl := at.Child("address"), at.Child("pod"), at.Child("ttl")
-	if r.Pod == "" {
-		switch {
-		case r.Namespace != "":
-			errs = append(errs, field.Required(pod, "must be set where namespace is"))
-		case r.Address == "":
-			errs = append(errs, field.Required(at, "must have address or pod"))
-		}
+	switch {
+	case r.Pod != "":
+	case r.Namespace != "":
+		errs = append(errs, field.Required(at.Child("pod"), "must be set where namespace is"))
+	case r.Address == "":
+		errs = append(errs, field.Required(at, "must have address or pod"))
 	}
 	if r.TTL == "" {
-		errs = append(errs, field.Required(ttl, "must be the time for which an address is kept, or lead to it"))
+		errs = append(errs, field.Required(at.Child("ttl"), "must be the time for which an address is kept, or lead to it"))
 	}
-	for _, f := range []struct {
-		at   *field.Path
-		path FieldPath
-	}{
-		{address, r.Address}, {pod, r.Pod}, {at.Child("namespace"), r.Namespace},
-		{ttl, r.TTL}, {at.Child("deletedAt"), r.DeletedAt},
-	} {
-		if f.path == "" {
-			continue
-		}
-		if f.at == ttl && !r.TTL.leads() {
-			if !fixedTTL.MatchString(string(r.TTL)) {
-				errs = append(errs, field.Invalid(ttl, r.TTL, "must be a JSONPath such as .spec.ttl, a duration such as 24h, or never"))
-			}
-			continue
-		}
-		if _, err := f.path.Parse(); err != nil {
-			errs = append(errs, field.Invalid(f.at, f.path, err.Error()))
+	resource := unparsed(*r)
+	for _, path := range resource.paths() {
+		if err := path.parse(); err != nil {
+			errs = append(errs, field.Invalid(at.Child(path.name), path.text, err.Error()))
 		}
 	}
 	return errs
@@ -156,9 +126,10 @@ var fixedTTL = regexp.MustCompile(`^(never|[0-9]{1,5}h|[0-9]{1,7}m|[0-9]{1,9}s)$
 func (r *ResourceName) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct {
-		name, value string
-		mistakes    func(string) []string
-		must        string
+		name     string
+		value    string
+		mistakes func(string) []string
+		must     string
 	}{
 		{"group", r.Group, validation.IsDNS1123Subdomain, "must be an API group, such as network.example.com"},
 		{"version", r.Version, validation.IsDNS1035Label, "must be a version without its group, such as v1 or v1alpha1"},

@@ -65,13 +65,15 @@ func (p *Protector) list(ctx context.Context, r reservedResource) ([]ipam.Protec
 	items, err := kube.ListRaw(ctx, p.client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis/" + r.Group + "/" + r.Version).Resource(r.Resource)
 	})
+	var hint string
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or remove it from the policy: %w", r.name, err)
+		hint = "the API server does not serve it: install it, or remove it from the policy: "
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("list %s: grant list on it to ip-reaper, or remove it from the policy: %w", r.name, err)
-	case err != nil:
-		return nil, fmt.Errorf("list %s: %w", r.name, err)
+		hint = "grant list on it to ip-reaper, or remove it from the policy: "
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %s%w", r.name, hint, err)
 	}
 	return r.readAll(items)
 }

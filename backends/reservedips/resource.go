@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -25,36 +26,43 @@ type reservedResource struct {
 
 	address, pod, namespace, ttl, deletedAt fieldPath
 
-	fixedTTL *time.Duration // if the policy has no path for it; nil keeps forever
+	fixedTTL *time.Duration // of all objects, if ttl is empty; nil keeps forever
 }
 
 // newReservedResource parses the paths. Its errors begin with the field of
 // the policy.
-func newReservedResource(p Resource) (r reservedResource, err error) {
-	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
-	r.name = r.Resource + "." + r.Version + "." + r.Group
-	if !p.TTL.leads() && p.TTL != "" {
-		if r.fixedTTL, err = readTTL(string(p.TTL)); err != nil {
-			return r, fmt.Errorf("ttl %q %w", p.TTL, err)
-		}
-		p.TTL = ""
-	}
-	for _, one := range []struct {
-		of   *fieldPath
-		name string
-		text FieldPath
-	}{
-		{&r.address, "address", p.Address},
-		{&r.pod, "pod", p.Pod},
-		{&r.namespace, "namespace", p.Namespace},
-		{&r.ttl, "ttl", p.TTL},
-		{&r.deletedAt, "deletedAt", p.DeletedAt},
-	} {
-		if *one.of, err = newFieldPath(one.name, one.text); err != nil {
-			return r, err
+func newReservedResource(p Resource) (reservedResource, error) {
+	r := unparsed(p)
+	for _, path := range r.paths() {
+		if err := path.parse(); err != nil {
+			return r, fmt.Errorf("%v: %w", path, err)
 		}
 	}
-	return r, nil
+	if p.TTL == "" || p.TTL.isPath() {
+		return r, nil
+	}
+	r.ttl.text = ""
+	var err error
+	r.fixedTTL, err = readTTL(string(p.TTL))
+	return r, err
+}
+
+// unparsed returns the resource with paths that lead to nothing yet.
+func unparsed(p Resource) reservedResource {
+	return reservedResource{
+		GroupVersionResource: schema.GroupVersionResource(p.Resource),
+
+		name:      p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group,
+		address:   fieldPath{name: "address", text: p.Address},
+		pod:       fieldPath{name: "pod", text: p.Pod},
+		namespace: fieldPath{name: "namespace", text: p.Namespace},
+		ttl:       fieldPath{name: "ttl", text: p.TTL},
+		deletedAt: fieldPath{name: "deletedAt", text: p.DeletedAt},
+	}
+}
+
+func (r *reservedResource) paths() []*fieldPath {
+	return []*fieldPath{&r.address, &r.pod, &r.namespace, &r.ttl, &r.deletedAt}
 }
 
 // readAll decodes the objects of a complete list.
@@ -96,25 +104,20 @@ func protectsAny(p ipam.Protection) bool {
 // to led the names of the paths that led to a value. It returns an error only for an object
 // that no API server can have stored.
 func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ipam.Protection, error) {
-	var head struct {
-		Metadata kube.Metadata `json:"metadata"`
-	}
-	if err := kube.Decode(item, &head); err != nil {
+	var object map[string]any
+	if err := kube.Decode(item, &object); err != nil {
 		return ipam.Protection{}, fmt.Errorf("decode: %w", err)
 	}
-	meta := head.Metadata
-	if meta.Name == "" || meta.UID == "" || meta.ResourceVersion == "" {
-		return ipam.Protection{}, errors.New("an object lacks its name, uid or resourceVersion")
+	meta := unstructured.Unstructured{Object: object}
+	namespace := meta.GetNamespace()
+	if meta.GetName() == "" {
+		return ipam.Protection{}, errors.New("an object lacks its name")
 	}
-	key := path.Join(meta.Namespace, meta.Name)
-	var object any
-	if err := kube.Decode(item, &object); err != nil {
-		return ipam.Protection{}, fmt.Errorf("%s: decode: %w", key, err)
-	}
+	key := path.Join(namespace, meta.GetName())
 	reserved := ipam.Protection{Name: r.name + " " + key}
 	var addressErr, podErr, timeErr error
-	reserved.IPs, reserved.Ranges, addressErr = r.readAddresses(object, meta.Namespace == "")
-	reserved.Pod, podErr = r.readPod(object, meta.Namespace, led)
+	reserved.IPs, reserved.Ranges, addressErr = r.readAddresses(object, namespace == "")
+	reserved.Pod, podErr = r.readPod(object, namespace, led)
 	if errors.Is(podErr, errNoNamespace) && r.namespace.text != "" && len(reserved.IPs)+len(reserved.Ranges) > 0 {
 		podErr = nil // what no namespace has is no pod, but a node or a gateway
 	}
@@ -122,10 +125,11 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ipam.
 	if broken := cmp.Or(addressErr, podErr, timeErr); broken != nil {
 		reserved.Unreadable = broken.Error()
 		// While its times are unknown, it protects forever.
-		reserved.TTL, reserved.Deleted = nil, time.Time{}
+		reserved.TTL = nil
+		reserved.Deleted = time.Time{}
 	}
 	if addressErr != nil || podErr != nil {
-		reserved.Namespaces = r.namespacesOf(object, meta.Namespace)
+		reserved.Namespaces = r.namespacesOf(object, namespace)
 		reserved.All = len(reserved.Namespaces) == 0 && podErr != nil
 	}
 	return reserved, nil

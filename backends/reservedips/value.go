@@ -188,37 +188,34 @@ const maxLoose = 256
 func mayName(text string) []netip.Addr {
 	var all []netip.Addr
 	for _, piece := range strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune(",;|", c) }) {
-		ip, last := looseSpan(piece)
-		for ; ip.IsValid() && ip.Compare(last) <= 0 && len(all) < maxLoose; ip = ip.Next() {
+		span := looseSpan(piece)
+		for ip := span.First; ip.IsValid() && !span.Last.Less(ip) && len(all) < maxLoose; ip = ip.Next() {
 			all = append(all, ip)
 		}
 	}
 	return all
 }
 
-// looseSpan returns the first and the last address of one piece of a text. Both are invalid if
+// looseSpan returns the addresses that one piece of a text may name. The span is the zero Span if
 // the piece names none.
-func looseSpan(piece string) (first, last netip.Addr) {
-	if low, high, both := strings.Cut(piece, "-"); both {
-		if first, last = looseAddress(low), looseAddress(high); first.BitLen() != last.BitLen() {
-			return netip.Addr{}, netip.Addr{}
+func looseSpan(piece string) ipam.Span {
+	if network, err := netip.ParsePrefix(piece); err == nil {
+		span := ipam.SpanOf(network)
+		if network.Addr().Is4In6() || spread(span, maxLoose) == nil {
+			ip := network.Addr().Unmap()
+			return ipam.Span{First: ip, Last: ip}
 		}
-		return first, last
+		return span
 	}
-	network, err := netip.ParsePrefix(piece)
-	if err != nil {
-		ip := looseAddress(piece)
-		return ip, ip
+	low, high, isRange := strings.Cut(piece, "-")
+	if !isRange {
+		high = low
 	}
-	ip, mapped := network.Addr().Unmap(), network.Addr().Is4In6()
-	if hosts := network.Addr().BitLen() - network.Bits(); mapped || 1<<min(hosts, 30) > maxLoose {
-		return ip, ip
+	span := ipam.Span{First: looseAddress(low), Last: looseAddress(high)}
+	if span.First.BitLen() != span.Last.BitLen() {
+		return ipam.Span{}
 	}
-	first = network.Masked().Addr()
-	for last = first; network.Contains(last.Next()); {
-		last = last.Next()
-	}
-	return first, last
+	return span
 }
 
 // looseAddress parses an address, ignoring its zone and leading zeros in IPv4. The result is

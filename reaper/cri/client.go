@@ -3,6 +3,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The places, besides a flag, that may name the endpoint.
+// The variable and the file that may name the endpoint, besides a flag.
 const (
 	EndpointVariable = "CONTAINER_RUNTIME_ENDPOINT"
 	DefaultConfig    = "/etc/crictl.yaml"
@@ -52,42 +53,34 @@ func Sockets() []string {
 // the sandboxes of one runtime say nothing about those of another, so having several is an
 // error. Every error is an *ipam.InputError.
 func Endpoint(flag string, env func(string) string, config string) (string, error) {
-	return finder{Sockets(), DefaultConfig}.find(flag, env, config)
+	return findEndpoint(flag, env, config, DefaultConfig, Sockets())
 }
 
-// A finder has the places to look if none is named.
-type finder struct {
-	sockets []string
-	config  string
-}
-
-func (f finder) find(flag string, env func(string) string, config string) (string, error) {
+// findEndpoint is Endpoint with other places to look if none is named.
+func findEndpoint(flag string, env func(string) string, config, defaultConfig string, sockets []string) (string, error) {
 	if flag != "" {
-		return checked(flag, "--runtime-endpoint")
+		return parseEndpoint(flag, "--runtime-endpoint")
 	}
 	if named := env(EndpointVariable); named != "" {
-		return checked(named, EndpointVariable)
+		return parseEndpoint(named, EndpointVariable)
 	}
-	path := config
-	if path == "" {
-		path = f.config
-	}
-	named, err := fromConfig(path)
+	path := cmp.Or(config, defaultConfig)
+	named, err := readConfig(path)
 	switch {
 	case config == "" && errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return "", ipam.BadInput(fmt.Errorf("the configuration of crictl: %w", err), "name the runtime with --runtime-endpoint")
 	case named != "":
-		return checked(named, "runtime-endpoint in "+path)
+		return parseEndpoint(named, "runtime-endpoint in "+path)
 	}
-	return f.only()
+	return onlySocket(sockets)
 }
 
-// only returns the only one of the default sockets that exists.
-func (f finder) only() (string, error) {
+// onlySocket returns the endpoint of the only socket that exists.
+func onlySocket(sockets []string) (string, error) {
 	var found []string
-	for _, path := range f.sockets {
-		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range sockets {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			found = append(found, path)
 		}
 	}
@@ -95,45 +88,42 @@ func (f finder) only() (string, error) {
 	case 1:
 		return "unix://" + found[0], nil
 	case 0:
-		return "", ipam.BadInput(fmt.Errorf("no container runtime was found: none of %s exists", strings.Join(f.sockets, ", ")),
-			"name the socket of the kubelet's runtime with --runtime-endpoint")
+		return "", ipam.BadInput(fmt.Errorf("no container runtime was found: none of %s exists", strings.Join(sockets, ", ")), nameSocket)
 	}
 	return "", ipam.BadInput(fmt.Errorf("several container runtimes may be on this node: %s", strings.Join(found, ", ")),
 		"name that of the kubelet with --runtime-endpoint unix://"+found[0])
 }
 
-// checked returns an endpoint if Open accepts it. where names its place.
-func checked(endpoint, where string) (string, error) {
-	path, err := socketOf(endpoint)
-	if err != nil {
-		return "", ipam.BadInput(fmt.Errorf("%s: %w", where, err), "give a socket, such as unix:///run/containerd/containerd.sock")
-	}
-	return "unix://" + path, nil
-}
+// nameSocket is the hint if the socket of the runtime is not known, or is that of another one.
+const nameSocket = "name the socket of the kubelet's runtime with --runtime-endpoint"
 
-// socketOf returns the socket path of an endpoint: unix:///path, or just a path.
-func socketOf(endpoint string) (string, error) {
+// parseEndpoint returns an endpoint as unix:///path. It may also be just a path. source says
+// who named it.
+func parseEndpoint(endpoint, source string) (string, error) {
 	path, isUnix := strings.CutPrefix(endpoint, "unix:")
 	path = strings.TrimPrefix(path, "//")
-	if u, err := url.Parse(endpoint); !isUnix && err == nil && u.Scheme != "" {
-		return "", fmt.Errorf("%.200q: only unix sockets can be used, because the answer decides about releases", endpoint)
+	var mistake string
+	switch {
+	case !isUnix && strings.Contains(endpoint, "://"):
+		mistake = ": only unix sockets can be used, because the answer decides about releases"
+	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
+		mistake = " is not the absolute path of a socket"
+	default:
+		return "unix://" + filepath.Clean(path), nil
 	}
-	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("%.200q is not the absolute path of a socket", endpoint)
-	}
-	return filepath.Clean(path), nil
+	return "", ipam.BadInput(fmt.Errorf("%s: %.200q%s", source, endpoint, mistake), "give a socket, such as unix:///run/containerd/containerd.sock")
 }
 
-// fromConfig returns the runtime-endpoint of a crictl configuration; empty if it has none.
-func fromConfig(path string) (string, error) {
+// readConfig returns the runtime-endpoint of a crictl configuration; empty if it has none.
+func readConfig(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
+		return "", fmt.Errorf("read %s: it is not a regular file", path)
 	case info.Size() > maxConfig:
-		return "", &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d bytes", maxConfig)}
+		return "", fmt.Errorf("read %s: it has more than %d bytes", path, maxConfig)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +133,7 @@ func fromConfig(path string) (string, error) {
 		RuntimeEndpoint string `json:"runtime-endpoint"`
 	}
 	if err := yaml.Unmarshal(data, &config); err != nil {
-		return "", &fs.PathError{Op: "read", Path: path, Err: err}
+		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return config.RuntimeEndpoint, nil
 }
@@ -166,30 +156,27 @@ type Client struct {
 	api      runtimeapi.RuntimeServiceClient
 }
 
-// Open connects to the container runtime at an endpoint, and asks it for its version, so that a
-// wrong endpoint is reported before a run begins. If the socket does not exist or cannot be
-// used, the error is an *ipam.InputError. The caller must Close the client.
+// Open connects to the container runtime at an endpoint that Endpoint returned, and asks it for
+// its version, so that a wrong endpoint is reported before a run begins. If the socket does not
+// exist or cannot be used, the error is an *ipam.InputError. The caller must Close the client.
 func Open(ctx context.Context, endpoint string) (*Client, error) {
-	path, err := socketOf(endpoint)
-	if err != nil {
-		return nil, ipam.BadInput(err, "give a socket, such as unix:///run/containerd/containerd.sock")
-	}
+	path := strings.TrimPrefix(endpoint, "unix://")
 	if err := checkSocket(ctx, path); err != nil {
 		return nil, err
 	}
-	dial := func(ctx context.Context, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}
-	conn, err := grpc.NewClient("passthrough:///"+path, grpc.WithContextDialer(dial), grpc.WithAuthority("localhost"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	target := url.URL{Scheme: "unix", Path: path}
+	conn, err := grpc.NewClient(target.String(),
+		grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
-	c := &Client{"unix://" + path, requestTimeout, conn, runtimeapi.NewRuntimeServiceClient(conn)}
+	c := &Client{endpoint, requestTimeout, conn, runtimeapi.NewRuntimeServiceClient(conn)}
 	timed, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := c.api.Version(timed, &runtimeapi.VersionRequest{}); err != nil {
-		return nil, errors.Join(c.failed(ctx, "Version", err), conn.Close())
+		return nil, errors.Join(c.requestError(ctx, "Version", err), conn.Close())
 	}
 	return c, nil
 }
@@ -198,15 +185,16 @@ func Open(ctx context.Context, endpoint string) (*Client, error) {
 func checkSocket(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Type() != fs.ModeSocket {
-		err = &fs.PathError{Op: "connect", Path: path, Err: errors.New("it is not a socket")}
+		err = fmt.Errorf("connect %s: it is not a socket", path)
+	}
+	var conn net.Conn
+	if err == nil {
+		conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	if err == nil {
-		var conn net.Conn
-		if conn, err = new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
-			return conn.Close()
-		}
+		return conn.Close()
 	}
-	hint := "name the socket of the kubelet's runtime with --runtime-endpoint, or start the runtime"
+	hint := nameSocket + ", or start the runtime"
 	if errors.Is(err, fs.ErrPermission) {
 		hint = "run as root: the socket of a container runtime is for root only"
 	}
@@ -227,46 +215,52 @@ func (c *Client) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	defer cancel()
 	answer, err := c.api.ListPodSandbox(timed, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
-		return nil, c.failed(ctx, "ListPodSandbox", err)
+		return nil, c.requestError(ctx, "ListPodSandbox", err)
 	}
-	sandboxes := make([]census.Sandbox, 0, len(answer.GetItems()))
-	seen := make(map[string]bool, len(answer.GetItems()))
-	for _, s := range answer.GetItems() {
-		switch id := s.GetId(); {
+	items := answer.GetItems()
+	sandboxes := make([]census.Sandbox, 0, len(items))
+	seen := make(map[string]bool, len(items))
+	for _, s := range items {
+		id := s.GetId()
+		switch {
 		case id == "":
-			return nil, c.nonsense("a sandbox without an ID")
+			return nil, c.invalidList("a sandbox without an ID")
 		case seen[id]:
-			return nil, c.nonsense(fmt.Sprintf("the sandbox %.80q twice", id))
+			return nil, c.invalidList(fmt.Sprintf("the sandbox %.80q twice", id))
 		}
-		seen[s.GetId()] = true
+		seen[id] = true
 		pod := s.GetMetadata()
 		sandboxes = append(sandboxes, census.Sandbox{
-			ID: s.GetId(), Pod: ipam.PodRef{Namespace: pod.GetNamespace(), Name: pod.GetName()}, UID: pod.GetUid(),
+			ID:    id,
+			Pod:   ipam.PodRef{Namespace: pod.GetNamespace(), Name: pod.GetName()},
+			UID:   pod.GetUid(),
 			Ready: s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
 		})
 	}
 	return sandboxes, nil
 }
 
-// nonsense returns the error for a list with an impossible item.
-func (c *Client) nonsense(what string) error {
-	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, ipam.ErrRefused)
+// invalidList returns the error for a list of sandboxes with an impossible item.
+func (c *Client) invalidList(item string) error {
+	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, item, ipam.ErrRefused)
 }
 
-// failed returns the error for a request. ctx is the caller's.
-func (c *Client) failed(ctx context.Context, request string, err error) error {
-	text, causes := status.Convert(err).Message(), []error{err}
+// requestError returns the error of a request that failed. ctx is the caller's.
+func (c *Client) requestError(ctx context.Context, request string, err error) error {
+	text := status.Convert(err).Message()
+	refused := ipam.ErrRefused
 	switch status.Code(err) {
 	case codes.Unimplemented:
-		text, causes = "it does not serve version 1 of the CRI; enable that, or name another runtime: "+text, append(causes, ipam.ErrRefused)
+		text = "it does not serve version 1 of the CRI; enable that, or name another runtime: " + text
 	case codes.ResourceExhausted:
-		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, ipam.ErrRefused)
+		text = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text)
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
-		causes = append(causes, ipam.ErrRefused)
-	default: // the runtime may answer next time
+	default:
+		refused = nil // the runtime may answer next time
 	}
-	if ctx.Err() != nil {
-		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))
+	cause := context.Cause(ctx)
+	if cause != nil {
+		text = cause.Error()
 	}
-	return ipam.Worded(fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes...)
+	return ipam.Worded(fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), err, refused, ctx.Err(), cause)
 }

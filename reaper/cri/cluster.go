@@ -32,11 +32,18 @@ import (
 //
 // attached reads the attachments of sandboxes, as ipam.Attacher does; nil if nothing does.
 func Cluster(runtime *Client, pods census.Cluster, self string, kubelets []string, attached Attached) census.Runtime {
-	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets, attached: attached}
-	if pods == nil {
-		n.Cluster = noServer{}
+	alone := pods == nil
+	if alone {
+		pods = noServer{}
 	}
-	return n
+	return &node{
+		Cluster:  pods,
+		alone:    alone,
+		client:   runtime,
+		self:     self,
+		kubelets: kubelets,
+		attached: attached,
+	}
 }
 
 // Attached is the method of ipam.Attacher.
@@ -45,6 +52,7 @@ type Attached func(ctx context.Context, sandboxes []string) ([]ipam.Attachment, 
 // A node is a cluster with the sandboxes of one node.
 type node struct {
 	census.Cluster
+	alone    bool // without an API server
 	client   *Client
 	self     string
 	kubelets []string
@@ -58,12 +66,13 @@ type node struct {
 // Pods implements census.Cluster.
 func (n *node) Pods(ctx context.Context) ([]census.Pod, error) {
 	pods, err := n.Cluster.Pods(ctx)
-	if _, none := n.Cluster.(noServer); none || err != nil {
+	if err != nil || n.alone {
 		return pods, err
 	}
 	listed := make(map[string]bool, 2*len(pods))
 	for _, p := range pods {
-		listed[p.Ref.String()], listed[p.UID] = true, true
+		listed[p.Ref.String()] = true
+		listed[p.UID] = true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,10 +88,9 @@ func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	}
 	isSelf := func(s census.Sandbox) bool { return s.UID == n.self }
 	if n.self != "" && !slices.ContainsFunc(sandboxes, isSelf) {
-		return nil, ipam.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.Endpoint(), n.self),
-			"name the socket of the kubelet's runtime with --runtime-endpoint")
+		return nil, ipam.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.endpoint, n.self), nameSocket)
 	}
-	if _, alone := n.Cluster.(noServer); alone && n.self == "" {
+	if n.alone && n.self == "" {
 		if err := n.checkKubelet(sandboxes); err != nil {
 			return nil, err
 		}
@@ -103,20 +111,23 @@ func (n *node) attach(ctx context.Context, sandboxes []census.Sandbox) error {
 	if n.attached == nil {
 		return nil
 	}
-	ids, at := make([]string, len(sandboxes)), make(map[string]int, len(sandboxes))
+	ids := make([]string, len(sandboxes))
+	index := make(map[string]int, len(sandboxes))
 	for i, s := range sandboxes {
-		ids[i], at[s.ID] = s.ID, i
+		ids[i] = s.ID
+		index[s.ID] = i
 	}
 	all, err := n.attached(ctx, ids)
 	n.unclaimed = ""
-	if errors.Is(err, ipam.ErrNotInstalled) {
-		n.unclaimed, err = err.Error(), nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ipam.ErrNotInstalled):
+		n.unclaimed = err.Error()
+		return nil
+	case err != nil:
 		return fmt.Errorf("what their sandboxes have: %w", err)
 	}
 	for _, a := range all {
-		s := &sandboxes[at[a.Sandbox]]
+		s := &sandboxes[index[a.Sandbox]]
 		s.Attachments = append(s.Attachments, a)
 	}
 	return nil
@@ -184,6 +195,6 @@ func (n *node) checkKubelet(sandboxes []census.Sandbox) error {
 		return nil
 	}
 	folders := slices.Compact(slices.Sorted(maps.Values(pods)))
-	return ipam.BadInput(fmt.Errorf("container runtime at %s: it has no sandbox of any pod of the kubelet in %s", n.client.Endpoint(), strings.Join(folders, ", ")),
-		"name the socket of the kubelet's runtime with --runtime-endpoint; if this kubelet has its pods elsewhere, give --pods api")
+	return ipam.BadInput(fmt.Errorf("container runtime at %s: it has no sandbox of any pod of the kubelet in %s", n.client.endpoint, strings.Join(folders, ", ")),
+		nameSocket+"; if this kubelet has its pods elsewhere, give --pods api")
 }

@@ -46,15 +46,14 @@ func TestEndpointIsFoundAsCrictlFindsIt(t *testing.T) {
 		{"a pipe of Windows", "npipe:////./pipe/containerd", "", "", missing, nil, "", "only unix sockets"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := finder{tt.sockets, tt.config}
 			env := func(name string) string { return map[string]string{EndpointVariable: tt.env}[name] }
-			got, err := f.find(tt.flag, env, tt.typed)
+			got, err := findEndpoint(tt.flag, env, tt.typed, tt.config, tt.sockets)
 			if got != tt.want {
-				t.Errorf("find = %q, %v, want %q", got, err, tt.want)
+				t.Errorf("findEndpoint = %q, %v, want %q", got, err, tt.want)
 			}
 			var input *ipam.InputError
 			if tt.naming != "" && (!errors.As(err, &input) || !strings.Contains(err.Error(), tt.naming) || input.Hint == "") {
-				t.Errorf("find = %v, want an InputError that names %s", err, tt.naming)
+				t.Errorf("findEndpoint = %v, want an InputError that names %s", err, tt.naming)
 			}
 		})
 	}
@@ -72,10 +71,10 @@ func TestConfigurationThatCannotBeReadIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Even the default one: it may name another runtime than the sockets do.
-			_, err := finder{[]string{path}, path}.find("", func(string) string { return "" }, "")
+			_, err := findEndpoint("", func(string) string { return "" }, "", path, []string{path})
 			var input *ipam.InputError
 			if !errors.As(err, &input) || !strings.Contains(err.Error(), path) {
-				t.Errorf("find = %v, want an InputError that names %s", err, path)
+				t.Errorf("findEndpoint = %v, want an InputError that names %s", err, path)
 			}
 		})
 	}
