@@ -66,12 +66,9 @@ type Options struct {
 
 	Protectors []ipam.Protector
 
-	// Remembered is the ledger that files have, for Inspect; empty if they have none.
-	Remembered ledger.Ledger
-
-	// WholeDump says that the files which Inspect reads have every list of the cluster, and Undated that
-	// they do not say when they were made.
-	WholeDump, Undated bool
+	// Files is set in a dry run on dumped files: it has no Ledgers, Journals and Lock. If the files have no
+	// pods, it has no Cluster either. Nil: the run is on a cluster, or on a node.
+	Files *Files
 
 	// Elsewhere has the backends that another run opens, by name, and says which run. The
 	// report shows them as skipped.
@@ -141,7 +138,7 @@ func (o Options) info(dryRun bool) report.RunInfo {
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace, NoState: o.NoState,
-		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir, Undated: o.Undated,
+		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir, Undated: o.Files != nil && o.Files.Undated,
 		Selection: o.Selection,
 		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}

@@ -41,8 +41,9 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	var censusErr, ledgerErr error
 	var lists sync.WaitGroup
 	lists.Go(func() { s.layout, warnings = survey(ctx, r.Backends, s.inventory) })
-	s.ledger = r.Remembered
-	if r.Ledgers != nil {
+	if r.Files != nil {
+		s.ledger = r.Files.Remembered
+	} else {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Installed != nil {

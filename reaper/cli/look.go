@@ -133,11 +133,14 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
 	o.ID, o.Version, o.Backends = newID(), buildVersion(), stores
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
+	o.Files = &reaper.Files{Undated: read.Time.IsZero()}
+	o.Files.Whole = !o.Files.Undated && read.Partial == ""
 	if read.Cluster != nil { // a nil pointer in an interface is not nil
 		o.Cluster = read.Cluster
+		o.HasNamespace = func(context.Context, string) census.Presence { return census.Absent } // the files are all there is
 	}
 	if len(read.Ledger) > 0 {
-		if o.Remembered, err = ledger.Decode(read.Ledger); err != nil {
+		if o.Files.Remembered, err = ledger.Decode(read.Ledger); err != nil {
 			return nil, nil, ipam.BadInput(errors.New("the ledger in the dump cannot be read: it is damaged, or of another version of ip-reaper"),
 				"use the version that made the dump, or dump the cluster again")
 		}
@@ -145,12 +148,12 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 			o.Caveats = append(o.Caveats, "the dump is not the only file: this assumes that the pods were listed last")
 		}
 	}
-	o.Undated = read.Time.IsZero()
-	o.WholeDump = !o.Undated && read.Partial == ""
 	if read.Partial != "" {
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
-	found, err := reaper.Inspect(ctx, o)
+	dryRun := true
+	o.Policy.DryRun = &dryRun
+	found, err := reaper.Run(ctx, o)
 	if isMistake(err) {
 		return nil, nil, err
 	}

@@ -26,16 +26,23 @@ func inspect(t *testing.T, s situation) report.Report {
 	h.pods.Add(s.pods...)
 	h.pods.AddSets(s.sets...)
 	h.pods.AddNodes(s.nodes...)
-	o := h.options()
-	o.Ledgers = nil
+	o := ofFiles(h)
 	if s.pods == nil {
 		o.Cluster = nil
 	}
-	report, err := reaper.Inspect(t.Context(), o)
+	report, err := reaper.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report
+}
+
+// ofFiles returns the options of a dry run on files that have what the harness has.
+func ofFiles(h *harness) reaper.Options {
+	h.policy.DryRun = new(true)
+	o := h.options()
+	o.Ledgers, o.Journals, o.Lock, o.Files = nil, nil, nil, new(reaper.Files)
+	return o
 }
 
 // An inspected has the fields of a report's entry that tables compare.
@@ -142,12 +149,12 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
 	bad := &ipam.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}
 	h := newHarness(scriptedStore{name: "whereabouts", steps: []step{{err: bad}, {pool: poolOf(webAllocation())}}})
-	o := h.options()
-	o.Cluster, o.Ledgers = nil, nil
-	rep, err := reaper.Inspect(t.Context(), o)
+	o := ofFiles(h)
+	o.Cluster = nil
+	rep, err := reaper.Run(t.Context(), o)
 	var partial *report.PartialError
 	if !errors.As(err, &partial) || err.Error() != "whereabouts: kube-system/bad: spec.range: no" {
-		t.Errorf("Inspect: %v, want a PartialError", err)
+		t.Errorf("Run: %v, want a PartialError", err)
 	}
 	equal(t, "backend", rep.Backends[0], report.BackendReport{
 		Name: "whereabouts", Status: ipam.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
@@ -167,8 +174,9 @@ func TestInspectGoesByTheLedgerOfADump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Ledgers, o.Remembered = nil, memory
-	found, err := reaper.Inspect(t.Context(), o)
+	o = ofFiles(h)
+	o.Files.Remembered = memory
+	found, err := reaper.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +190,7 @@ func TestInspectTellsOfEndpoints(t *testing.T) {
 	a := webAllocation()
 	h := newHarness(tells(poolOf(a), ipam.Endpoint{Name: "n-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}))
 	h.pods.Add(census.Pod{Ref: other})
-	o := h.options()
-	o.Ledgers = nil
-	r, err := reaper.Inspect(t.Context(), o)
+	r, err := reaper.Run(t.Context(), ofFiles(h))
 	if err != nil {
 		t.Fatal(err)
 	}
