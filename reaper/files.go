@@ -1,8 +1,10 @@
 package reaper
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +25,57 @@ type Files struct {
 	Remembered ledger.Ledger // that of the dump; empty if it has none
 	Whole      bool          // they have every list of the cluster
 	Undated    bool          // they do not say when they were made
+}
+
+var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")
+
+// once makes a pool that files have twice count once. They do not say which of two that differ is newer.
+func once(l *ipam.Listing) {
+	first := make(map[string]ipam.Pool)
+	l.Pools = slices.DeleteFunc(l.Pools, func(pool ipam.Pool) bool {
+		have, again := first[pool.Name]
+		switch {
+		case !again:
+			first[pool.Name] = pool
+		case !reflect.DeepEqual(have, pool):
+			l.Errors = append(l.Errors, &ipam.PoolError{Pool: pool.Name, Err: errTwice})
+			l.Status, l.Whole, l.Message = ipam.StatusPartial, false, l.Errors[0].Error()
+		}
+		return again
+	})
+}
+
+// unreadIn returns what the files of a listing lack; nil if it could be read.
+func unreadIn(l ipam.Listing) *ipam.UnreadError {
+	var unread *ipam.UnreadError
+	errors.As(errors.Join(l.Errors...), &unread)
+	return unread
+}
+
+// dropUnread takes the stores out of the inventory of which the files have nothing. It returns what the
+// protectors could not read.
+func dropUnread(inv *ipam.Inventory) (unread []*ipam.UnreadError) {
+	inv.Listings = slices.DeleteFunc(inv.Listings, func(l ipam.Listing) bool {
+		lacks := unreadIn(l) != nil
+		if lacks && l.Protects {
+			unread = append(unread, &ipam.UnreadError{List: "objects that inspect reads for backends." + l.Backend})
+		}
+		return lacks
+	})
+	return unread
+}
+
+// holdForUnread protects the allocations that something in a list may keep which the files lack.
+func (s *stock) holdForUnread(objects []*ipam.UnreadError) {
+	for a := range s.inventory.Allocations() {
+		of := objects
+		if unread := s.census.Unread(a); unread != nil {
+			of = []*ipam.UnreadError{unread}
+		}
+		if len(of) > 0 && a.Protected == "" && a.HoldsAddress() {
+			a.Protected = of[0].Protects()
+		}
+	}
 }
 
 // withoutHistory returns the ledger by which files are judged that have none: every grace period is over,
@@ -47,7 +100,7 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 	}
 	held := make(map[string]int)
 	for _, d := range v.Decisions {
-		if d.Reason == judge.Protected && strings.HasPrefix(d.Note, ipam.LackSays) {
+		if d.Reason == judge.Protected && strings.HasPrefix(d.Note, ipam.UnreadSays) {
 			held[d.Note]++
 		}
 	}

@@ -196,3 +196,25 @@ func TestInspectTellsOfEndpoints(t *testing.T) {
 	}
 	equal(t, "endpoint", r.Entries[0].Endpoint, "n-k8s-web-eth0")
 }
+
+// Files may have an object twice, and do not say which of two is newer.
+func TestPoolThatFilesHaveTwiceCountsOnce(t *testing.T) {
+	changed := webAllocation()
+	changed.Token = "t2"
+	elsewhere := poolOf(changed)
+	elsewhere.Name = "elsewhere"
+	const twice = "pool: the files have this pool twice, with different contents; the first one counts"
+	for name, tt := range map[string]struct {
+		pools   fixedStore
+		entries int
+		errors  []string
+	}{
+		"the same pool":                          {fixedStore{poolOf(webAllocation()), poolOf(webAllocation())}, 1, []string{}},
+		"the same pool, with different contents": {fixedStore{poolOf(webAllocation()), poolOf(changed)}, 1, []string{twice}},
+		"two pools":                              {fixedStore{poolOf(webAllocation()), elsewhere}, 2, []string{}},
+	} {
+		rep, _ := reaper.Run(t.Context(), ofFiles(newHarness(tt.pools)))
+		equal(t, name+": entries", len(rep.Entries), tt.entries)
+		equal(t, name+": failures", slices.Concat([]string{}, rep.Backends[0].Failures), tt.errors)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -18,6 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -130,13 +132,32 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 		}
 	}
 	override(&o.Policy)
-	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
-	o.ID, o.Version, o.Backends = newID(), buildVersion(), stores
+	at := apiServer{config: &rest.Config{Host: "http://files", Transport: read.Server}}
+	c, _, err := at.clients(defaultConcurrency, requestTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	plugins := plugin.Of(w.backends, plugin.Cluster)
+	env := plugin.Env{
+		Config:      at.config,
+		Client:      c.raw,
+		Files:       read.Documents,
+		Getenv:      func(string) string { return "" },
+		Concurrency: defaultConcurrency,
+	}
+	if o.Backends, err = plugin.Open(ctx, plugins, env, o.Policy); err != nil {
+		return nil, nil, err
+	}
+	if o.Protectors, err = plugin.Protectors(ctx, plugins, env, o.Policy); err != nil {
+		return nil, nil, err
+	}
+	ignored := slices.DeleteFunc(slices.Clone(read.Documents), plugin.Reads(plugins, o.Policy))
+	o.ID, o.Version = newID(), buildVersion()
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
 	o.Files = &reaper.Files{Undated: read.Time.IsZero()}
 	o.Files.Whole = !o.Files.Undated && read.Partial == ""
-	if read.Cluster != nil { // a nil pointer in an interface is not nil
-		o.Cluster = read.Cluster
+	if read.HasPods {
+		o.Cluster = state.NewCluster(c.core, c.apps, c.raw)
 		o.HasNamespace = func(context.Context, string) census.Presence { return census.Absent } // the files are all there is
 	}
 	if len(read.Ledger) > 0 {
@@ -157,8 +178,8 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 	if isMistake(err) {
 		return nil, nil, err
 	}
-	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
-	if len(stores) == 0 {
+	found.Warnings = slices.Concat(dump.Ignored(ignored), found.Warnings)
+	if len(found.Backends) == 0 {
 		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
 	}
 	return &found, o.Cluster, err
