@@ -24,7 +24,6 @@ import (
 type Files struct {
 	Remembered ledger.Ledger // that of the dump; empty if it has none
 	Whole      bool          // they have every list of the cluster
-	Undated    bool          // they do not say when they were made
 }
 
 var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")

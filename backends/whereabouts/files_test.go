@@ -70,7 +70,7 @@ func overFiles(t *testing.T, p policy.Policy, documents ...ipam.Document) ([]ipa
 	if err != nil {
 		t.Fatal(err)
 	}
-	backends, err := plugin.Open(t.Context(), Plugins(), plugin.Env{Config: config, Client: client, Files: read.Documents, Concurrency: 4}, p)
+	backends, _, err := plugin.Open(t.Context(), Plugins(), plugin.Env{Config: config, Client: client, Files: read.Documents, Concurrency: 4}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,17 +145,14 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 		Getenv:      func(string) string { return "" },
 		Concurrency: defaultConcurrency,
 	}
-	if o.Backends, err = plugin.Open(ctx, plugins, env, o.Policy); err != nil {
-		return nil, nil, err
-	}
-	if o.Protectors, err = plugin.Protectors(ctx, plugins, env, o.Policy); err != nil {
+	if o.Backends, o.Protectors, err = plugin.Open(ctx, plugins, env, o.Policy); err != nil {
 		return nil, nil, err
 	}
 	ignored := slices.DeleteFunc(slices.Clone(read.Documents), plugin.Reads(plugins, o.Policy))
 	o.ID, o.Version = newID(), buildVersion()
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
-	o.Files = &reaper.Files{Undated: read.Time.IsZero()}
-	o.Files.Whole = !o.Files.Undated && read.Partial == ""
+	o.Undated = read.Time.IsZero()
+	o.Files = &reaper.Files{Whole: !o.Undated && read.Partial == ""}
 	if read.HasPods {
 		o.Cluster = state.NewCluster(c.core, c.apps, c.raw)
 		o.HasNamespace = func(context.Context, string) census.Presence { return census.Absent } // the files are all there is

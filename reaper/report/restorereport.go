@@ -7,7 +7,7 @@ import (
 )
 
 // A RestoreOutcome is the result of a restore for one record.
-type RestoreOutcome string
+type RestoreOutcome = Outcome
 
 // The outcomes of a restore.
 const (
