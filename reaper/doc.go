@@ -30,6 +30,6 @@
 // release.go, is all that it did about one allocation. The report is made once, at the end, with what
 // messages.go gathered on the way. carry.go is what a release has in common with a restore.
 //
-// Two other commands use the same parts. restore.go puts back what a run released.
-// inspect.go decides on files instead of stores and a cluster.
+// restore.go puts back what a run released, with the same parts. files.go is what a dry run on dumped files
+// adds.
 package reaper

@@ -87,7 +87,7 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 // begins every grace period again.
 func (r *run) warnOfNoLedger() {
 	waits := func(d judge.Decision) bool { return d.Verdict == judge.Suspected }
-	if r.lasts || r.NoState || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
+	if r.lasts || r.NoState || r.Files != nil || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
 		return
 	}
 	r.caveat("no state of an earlier run was read, so grace periods start now")

@@ -48,11 +48,9 @@ type Options struct {
 
 	Protectors []ipam.Protector
 
-	// Remembered is the ledger that files have, for Inspect; empty if they have none.
-	Remembered ledger.Ledger
-
-	// WholeDump says that the files which Inspect reads have every list of the cluster.
-	WholeDump bool
+	// Files is set in a dry run on dumped files: it has no Ledgers, Journals and Lock. If the files have no
+	// pods, it has no Cluster either. Nil: the run is on a cluster, or on a node.
+	Files *Files
 
 	// Elsewhere has the backends that another run opens, by name, and says which run. The
 	// report shows them as skipped.

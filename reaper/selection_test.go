@@ -222,13 +222,12 @@ func TestWhatMayExistIsNoMistake(t *testing.T) {
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1")
 		o := h.options()
+		if tt.offers {
+			o = ofFiles(h)
+		}
 		o.Selection = onePod("live-2")
 		tt.change(&o)
-		run := reaper.Run
-		if tt.offers {
-			run = reaper.Inspect
-		}
-		report, err := run(t.Context(), o)
+		report, err := reaper.Run(t.Context(), o)
 		var mistake *ipam.InputError
 		equal(t, "a mistake in "+tt.name, errors.As(err, &mistake), tt.want)
 		warned := slices.Contains(report.Warnings, "nothing was found of the selected pod default/live-2")

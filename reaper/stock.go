@@ -38,12 +38,14 @@ type stock struct {
 // the ledger before that.
 func (r *run) takeStock(ctx context.Context) (stock, error) {
 	s := stock{inventory: r.list(ctx), selection: r.Selection}
+	unread := dropUnread(&s.inventory)
 	var warnings []string
 	var censusErr, ledgerErr error
 	var lists sync.WaitGroup
 	lists.Go(func() { s.layout, warnings = survey(ctx, r.Backends, s.inventory) })
-	s.ledger = r.Remembered
-	if r.Ledgers != nil {
+	if r.Files != nil {
+		s.ledger = r.Files.Remembered
+	} else {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Installed != nil {
@@ -69,6 +71,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 			r.warn(none)
 		}
 	}
+	s.holdForUnread(unread)
 	r.checkLedger(&s, ledgerErr)
 	return s, nil
 }
@@ -98,7 +101,14 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
 	}, protectors...)
-	for _, l := range inv.Listings {
+	for i, l := range inv.Listings {
+		if r.Files != nil {
+			once(&inv.Listings[i])
+			l = inv.Listings[i]
+		}
+		if unreadIn(l) != nil {
+			continue
+		}
 		for _, err := range l.Errors {
 			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
 		}

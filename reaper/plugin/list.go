@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -96,50 +97,25 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 	return func(backend string) any { return all[backend] }
 }
 
-// Offline returns the backends for what the documents have of their stores, with the
-// settings of a policy, in the order of the plugins. It also returns the documents that
-// none of them can use.
-func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
-	strange = documents
+// Reads returns a function that reports whether a backend or a protector reads a document of files, with the
+// settings of a policy.
+func Reads(plugins []Plugin, p policy.Policy) func(ipam.Document) bool {
 	settings := settingsOf(plugins, p)
-	lacks := ipam.ClusterLacks(documents)
+	var rules []rbacv1.PolicyRule
 	for _, one := range plugins {
-		if one.Protect != nil && p.Backends[one.Name].Settings != nil {
-			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name})
+		if one.Access != nil {
+			rules = append(rules, one.Access(settings(one.Name))[Plan]...)
 		}
 	}
-	for _, one := range plugins {
-		if one.Offline == nil {
-			continue
-		}
-		b, rest := one.Offline(documents, settings)
-		if e, ok := b.(ipam.Excerpt); ok {
-			e.Lacks = append(e.Lacks, lacks...)
-			b = e
-		}
-		if b != nil {
-			found = append(found, b)
-		}
-		unused := make(map[place]bool, len(rest))
-		for _, d := range rest {
-			unused[placeOf(d)] = true
-		}
-		var left []ipam.Document
-		for _, d := range strange {
-			if unused[placeOf(d)] {
-				left = append(left, d)
-			}
-		}
-		strange = left
+	return func(d ipam.Document) bool {
+		reads := func(one Plugin) bool { return one.Reads != nil && one.Reads(d) }
+		return slices.ContainsFunc(plugins, reads) || slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Verbs, "list") && slices.ContainsFunc(r.APIGroups, func(group string) bool {
+				return slices.ContainsFunc(r.Resources, func(resource string) bool { return d.IsOf(group, resource) })
+			})
+		})
 	}
-	return found, strange
 }
-
-// A place is where a document was read, and its kind there. No two documents have
-// the same, except for a key of etcd that a file has twice.
-type place struct{ file, place, key, apiVersion, kind string }
-
-func placeOf(d ipam.Document) place { return place{d.File, d.Place, d.Key, d.APIVersion, d.Kind} }
 
 // Needs returns the rules of the opened backends for one right, by backend, with the
 // settings of a policy. A rule that has several API groups needs one of them.

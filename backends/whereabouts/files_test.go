@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -37,45 +41,48 @@ func lines(t *testing.T, b ipam.Backend) []string {
 	return all
 }
 
-func TestOfflineSortsObjectsOut(t *testing.T) {
-	pool := document("IPPool", onePool)
-	allocation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
-	calicos := ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
-	slice := document("NodeSlicePool", `{}`)
-	for _, tt := range []struct {
-		name string
-		docs []ipam.Document
-		want []string // backends
-		rest []ipam.Document
-	}{
-		{"both", []ipam.Document{allocation, pool}, []string{"whereabouts", "overlapping"}, nil},
-		{"pools alone", []ipam.Document{pool}, []string{"whereabouts"}, nil},
-		{"overlapping reservations alone", []ipam.Document{allocation}, []string{"overlapping"}, nil},
-		{"neither", []ipam.Document{calicos, slice}, nil, []ipam.Document{calicos}},
-		{"others beside", []ipam.Document{calicos, pool, slice}, []string{"whereabouts"}, []ipam.Document{calicos}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			found, rest := plugin.Offline(Plugins(), tt.docs, policy.Default())
-			var names []string
-			for _, b := range found {
-				names = append(names, b.Name())
-			}
-			if !slices.Equal(names, tt.want) {
-				t.Errorf("backends %v, want %v", names, tt.want)
-			}
-			if diff := gocmp.Diff(tt.rest, rest); diff != "" {
-				t.Errorf("rest (-want +got):\n%s", diff)
-			}
-		})
+// textOf returns a file with the documents.
+func textOf(documents []ipam.Document) string {
+	var all strings.Builder
+	for _, d := range documents {
+		switch {
+		case d.Is(ipam.DumpGroup, ipam.DumpKind):
+			fmt.Fprintf(&all, `{"apiVersion": %q, "kind": %q}`, d.APIVersion, d.Kind)
+		case d.List:
+			next := map[bool]string{true: "x"}[d.More]
+			fmt.Fprintf(&all, `{"apiVersion": %q, "kind": %q, "metadata": {"continue": %q}, "items": []}`, d.APIVersion, d.Kind, next)
+		default:
+			fmt.Fprintf(&all, `{"apiVersion": %q, "kind": %q, "items": [%s]}`, d.APIVersion, d.Kind+"List", d.Data)
+		}
 	}
+	return all.String()
 }
 
-func TestOfflineReadsAsTheListingDoes(t *testing.T) {
+// overFiles returns the backends over files with the documents, and the config that leads to these.
+func overFiles(t *testing.T, p policy.Policy, documents ...ipam.Document) ([]ipam.Backend, *rest.Config) {
+	t.Helper()
+	read, err := dump.Read(t.Context(), strings.NewReader(textOf(documents)), []string{dump.Stdin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &rest.Config{Host: "http://files", Transport: read.Server}
+	client, err := kube.RawClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backends, _, err := plugin.Open(t.Context(), Plugins(), plugin.Env{Config: config, Client: client, Files: read.Documents, Concurrency: 4}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return backends, config
+}
+
+func TestFilesReadsAsTheListingDoes(t *testing.T) {
 	bad := document("IPPool", `{"metadata": {"namespace": "other", "name": "bad"}, "spec": {"range": "10.xx"}}`)
-	odd := document("OverlappingRangeIPReservation", `[]`)
+	odd := document("OverlappingRangeIPReservation", `{"metadata": 7}`)
 	// Only the pool shows that 2001 is a network and not a part of the address.
 	settled := document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
-	found, _ := plugin.Offline(Plugins(), []ipam.Document{settled, document("IPPool", onePool), bad, odd}, policy.Default())
+	found, _ := overFiles(t, policy.Default(), settled, document("IPPool", onePool), bad, odd)
 	want := [][]string{
 		{
 			"kube-system/2001-db8---64 2 db8::2 default/web-0 ",
@@ -83,7 +90,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 		},
 		{
 			"kube-system/2001-db8--2 2001-db8--2 db8::2 default/web-0 ",
-			"error: /: json: cannot unmarshal array into Go value of type whereabouts.object",
+			"error: /: json: cannot unmarshal number into Go struct field object.metadata of type kube.Metadata",
 		},
 	}
 	var got [][]string
@@ -97,7 +104,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 
 // Network attachments also count offline. What they exclude is not held, and without their list it is
 // unknown how full networks are.
-func TestOfflineRespectsAttachments(t *testing.T) {
+func TestFilesRespectsAttachments(t *testing.T) {
 	attached := func(config string) []ipam.Document {
 		return []ipam.Document{{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}}
 	}
@@ -115,11 +122,9 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 		"no list":               {nil, []string{"pool", "pool"}, false, "the files do not list all network attachments"},
 	} {
 		documents := slices.Concat(stored, tt.attachments)
-		defaults := func(string) any { return nil }
-		entries, _ := OfflinePools(documents, defaults)
-		reservations, _ := OfflineOverlapping(documents, defaults)
+		found, _ := overFiles(t, policy.Default(), documents...)
 		var listed []string
-		for _, b := range []ipam.Backend{entries, reservations} {
+		for _, b := range found {
 			var pools []ipam.Pool
 			for pool, err := range b.List(t.Context()) {
 				if err != nil {
@@ -147,7 +152,7 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 }
 
 // Promise 2. Any IPPool that the files lack may have the address of a reservation for its owner.
-func TestOfflineHoldsReservationsWithoutAListOfPools(t *testing.T) {
+func TestFilesHoldsReservationsWithoutAListOfPools(t *testing.T) {
 	const lack = "the files do not list all IPPools of Whereabouts, and one may keep it"
 	reservation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
 	attachments := ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinitionList", List: true}
@@ -164,9 +169,9 @@ func TestOfflineHoldsReservationsWithoutAListOfPools(t *testing.T) {
 		"a pool":        {[]ipam.Document{document("IPPool", onePool)}, ""},
 		"a part of one": {[]ipam.Document{document("IPPool", onePool), part}, lack},
 	} {
-		b, _ := OfflineOverlapping(append(tt.pools, reservation, attachments), func(string) any { return nil })
+		found, _ := overFiles(t, policy.Default(), append(tt.pools, reservation, attachments)...)
 		listed := 0
-		for pool, err := range b.List(t.Context()) {
+		for pool, err := range found[1].List(t.Context()) {
 			if listed++; err != nil || pool.Allocations[0].Protected != tt.want {
 				t.Errorf("%s: protected by %q, %v, want %q", name, pool.Allocations[0].Protected, err, tt.want)
 			}

@@ -26,16 +26,23 @@ func inspect(t *testing.T, s situation) report.Report {
 	h.pods.Add(s.pods...)
 	h.pods.AddSets(s.sets...)
 	h.pods.AddNodes(s.nodes...)
-	o := h.options()
-	o.Ledgers = nil
+	o := ofFiles(h)
 	if s.pods == nil {
 		o.Cluster = nil
 	}
-	report, err := reaper.Inspect(t.Context(), o)
+	report, err := reaper.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report
+}
+
+// ofFiles returns the options of a dry run on files that have what the harness has.
+func ofFiles(h *harness) reaper.Options {
+	h.policy.DryRun = new(true)
+	o := h.options()
+	o.Ledgers, o.Journals, o.Lock, o.Files = nil, nil, nil, new(reaper.Files)
+	return o
 }
 
 // An inspected has the fields of a report's entry that tables compare.
@@ -142,12 +149,12 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
 	bad := &ipam.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}
 	h := newHarness(scriptedStore{name: "whereabouts", steps: []step{{err: bad}, {pool: poolOf(webAllocation())}}})
-	o := h.options()
-	o.Cluster, o.Ledgers = nil, nil
-	rep, err := reaper.Inspect(t.Context(), o)
+	o := ofFiles(h)
+	o.Cluster = nil
+	rep, err := reaper.Run(t.Context(), o)
 	var partial *report.PartialError
 	if !errors.As(err, &partial) || err.Error() != "whereabouts: kube-system/bad: spec.range: no" {
-		t.Errorf("Inspect: %v, want a PartialError", err)
+		t.Errorf("Run: %v, want a PartialError", err)
 	}
 	equal(t, "backend", rep.Backends[0], report.BackendReport{
 		Name: "whereabouts", Status: ipam.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
@@ -167,8 +174,9 @@ func TestInspectGoesByTheLedgerOfADump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Ledgers, o.Remembered = nil, memory
-	found, err := reaper.Inspect(t.Context(), o)
+	o = ofFiles(h)
+	o.Files.Remembered = memory
+	found, err := reaper.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +190,31 @@ func TestInspectTellsOfEndpoints(t *testing.T) {
 	a := webAllocation()
 	h := newHarness(tells(poolOf(a), ipam.Endpoint{Name: "n-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}))
 	h.pods.Add(census.Pod{Ref: other})
-	o := h.options()
-	o.Ledgers = nil
-	r, err := reaper.Inspect(t.Context(), o)
+	r, err := reaper.Run(t.Context(), ofFiles(h))
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "endpoint", r.Entries[0].Endpoint, "n-k8s-web-eth0")
+}
+
+// Files may have an object twice, and do not say which of two is newer.
+func TestPoolThatFilesHaveTwiceCountsOnce(t *testing.T) {
+	changed := webAllocation()
+	changed.Token = "t2"
+	elsewhere := poolOf(changed)
+	elsewhere.Name = "elsewhere"
+	const twice = "pool: the files have this pool twice, with different contents; the first one counts"
+	for name, tt := range map[string]struct {
+		pools   fixedStore
+		entries int
+		errors  []string
+	}{
+		"the same pool":                          {fixedStore{poolOf(webAllocation()), poolOf(webAllocation())}, 1, []string{}},
+		"the same pool, with different contents": {fixedStore{poolOf(webAllocation()), poolOf(changed)}, 1, []string{twice}},
+		"two pools":                              {fixedStore{poolOf(webAllocation()), elsewhere}, 2, []string{}},
+	} {
+		rep, _ := reaper.Run(t.Context(), ofFiles(newHarness(tt.pools)))
+		equal(t, name+": entries", len(rep.Entries), tt.entries)
+		equal(t, name+": failures", slices.Concat([]string{}, rep.Backends[0].Failures), tt.errors)
+	}
 }

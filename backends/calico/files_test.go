@@ -55,10 +55,7 @@ func withReservations(docs ...ipam.Document) []ipam.Document {
 // listed returns a line for each allocation or error in the documents.
 func listed(t *testing.T, docs ...ipam.Document) []string {
 	t.Helper()
-	found, _ := Offline(withReservations(docs...))
-	if found == nil {
-		return nil
-	}
+	found := newFiles(withReservations(docs...), 4)
 	var lines []string
 	for pool, err := range found.List(t.Context()) {
 		if err != nil {
@@ -76,7 +73,7 @@ func listed(t *testing.T, docs ...ipam.Document) []string {
 	return lines
 }
 
-func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
+func TestFilesKnowsHandlesThatAreThere(t *testing.T) {
 	const (
 		ofBoth  = `{"block": {"10.0.0.0/30": 2}, "deleted": false}`
 		ofMore  = `{"block": {"10.0.0.0/30": 2, "fd00::/122": 1}, "deleted": false}`
@@ -112,7 +109,7 @@ func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 }
 
 // Without a handle, nothing connects an address with a block that cannot be read.
-func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
+func TestFilesABrokenBlockSpoilsNoOther(t *testing.T) {
 	broken := strings.NewReplacer("10.0.0.0/30", "10.0.0.4/30", `"unallocated":[1]`, `"unallocated":[]`).Replace(threeOfFour)
 	got := listed(t,
 		ipam.Document{Key: etcdKey(blocks, "10.0.0.4/30"), Data: []byte(broken)},
@@ -133,7 +130,7 @@ func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 	}
 }
 
-func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
+func TestFilesNamesNodesAsKubernetesDoes(t *testing.T) {
 	node := ipam.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/node-1",
 		Data: []byte(`{"kind": "Node", "spec": {"orchRefs": [{"nodeName": "worker-1", "orchestrator": "k8s"}]}}`)}
 	odd := ipam.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/odd", Data: []byte(`7`)}
@@ -147,7 +144,7 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 		{"without", []ipam.Document{odd, block}, "node-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, _ := Offline(tt.docs)
+			found := newFiles(tt.docs, 4)
 			listed := 0
 			for pool, err := range found.List(t.Context()) {
 				listed++
@@ -162,47 +159,44 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 	}
 }
 
-func TestOfflineSortsObjectsOut(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		doc     ipam.Document
-		backend bool // Offline returns a backend
-		rest    bool // Offline returns the document
+// Files without a block or a handle do not tell that there is none.
+func TestFilesWithoutCalicoAreUnread(t *testing.T) {
+	for name, tt := range map[string]struct {
+		doc   ipam.Document
+		reads bool // it is for Calico, whatever its kind
+		found bool // a block
 	}{
-		{"an affinity", ipam.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, false, false},
-		{"another key beside blocks", ipam.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
-		{"Calico's configuration", ipam.Document{Key: "/calico/ipam/v2/config"}, false, false},
-		{"another program's key", ipam.Document{Key: "/registry/pods/default/web-0"}, false, true},
-		{"a pool of Calico", ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, false},
-		{"a block of another API group", ipam.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
-		{"a block with a kind of its own", ipam.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
-		{"a document without a kind", ipam.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
-		{"a block of which only the value is known", ipam.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, false},
+		"an affinity":                    {ipam.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, true, false},
+		"another key beside blocks":      {ipam.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, true, false},
+		"another program's key":          {ipam.Document{Key: "/registry/pods/default/web-0"}, false, false},
+		"a pool of Calico":               {ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, false},
+		"a block of another API group":   {ipam.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, false},
+		"a block with a kind of its own": {ipam.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, false},
+		"a document without a kind":      {ipam.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, false},
+		"only the value of a block":      {ipam.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			found, rest := Offline([]ipam.Document{tt.doc})
-			if got := found != nil; got != tt.backend {
-				t.Errorf("a backend: %t, want %t", got, tt.backend)
-			}
-			if got := len(rest) > 0; got != tt.rest {
-				t.Errorf("returned: %t, want %t", got, tt.rest)
-			}
-		})
+		unread := false
+		for _, err := range newFiles([]ipam.Document{tt.doc}, 4).List(t.Context()) {
+			unread = unread || ipam.IsUnread(err)
+		}
+		if got := reads(tt.doc); got != tt.reads || unread == tt.found {
+			t.Errorf("%s: read %t, unread %t", name, got, unread)
+		}
 	}
 }
 
 // After calico 6997: a dump of etcd has the endpoint of a pod whose address is due.
-func TestOfflineReadsEndpoints(t *testing.T) {
+func TestFilesReadsEndpoints(t *testing.T) {
 	const prefix = "/calico/resources/v3/projectcalico.org/workloadendpoints/default/"
-	found, _ := Offline([]ipam.Document{
+	found := newFiles([]ipam.Document{
 		{Data: []byte(threeOfFour)},
 		{Key: prefix + "node--1-k8s-web--0-eth0", Data: fmt.Appendf(nil, `{"spec":{"containerID":%q,"ipNetworks":["10.0.0.0/32"]}}`, sandbox(1))},
 		{Key: prefix + "node--1-k8s-broken-eth0", Data: []byte(`{`)},
-	})
+	}, 4)
 	of := func(pod string) *ipam.Allocation {
 		return &ipam.Allocation{Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: pod}, Node: "node-1", Sandbox: sandbox(1)}}
 	}
-	got := found.(ipam.Endpointer).Endpoints(t.Context(), []*ipam.Allocation{of("web-0"), of("gone"), of("broken")})
+	got := found.Endpoints(t.Context(), []*ipam.Allocation{of("web-0"), of("gone"), of("broken")})
 	if want := (ipam.Endpoint{Name: "node--1-k8s-web--0-eth0", Sandbox: sandbox(1), Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.0")}}); !cmp.Equal(want, got[0], cmpopts.EquateComparable(netip.Addr{})) {
 		t.Errorf("the endpoint is %+v, want %+v", got[0], want)
 	}
