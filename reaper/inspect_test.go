@@ -42,7 +42,7 @@ func inspect(t *testing.T, s situation) report.Report {
 type inspected struct {
 	Decision judge.Verdict
 	Reason   judge.Reason
-	Outcome  report.Outcome
+	Outcome  report.Fate
 }
 
 func TestInspectDecidesAsARunDoes(t *testing.T) {

@@ -28,7 +28,7 @@ type attempt struct {
 	index        int // of the decision
 
 	// outcome is empty until it is decided. err says why, or what is left to do.
-	outcome report.Outcome
+	outcome report.Fate
 	err     error
 
 	stored json.RawMessage // the data that its record needs
@@ -66,7 +66,7 @@ func (a *attempt) allocation() *ipam.Allocation { return a.decision.Allocation }
 func (a *attempt) pool() string { return a.allocation().Pool }
 
 // settle decides the attempt.
-func (a *attempt) settle(log *slog.Logger, outcome report.Outcome, err error) {
+func (a *attempt) settle(log *slog.Logger, outcome report.Fate, err error) {
 	a.outcome, a.err = outcome, err
 	of := a.allocation()
 	log.Debug("release", "backend", of.Backend, "pool", of.Pool, "key", of.Key, "ip", of.IP,
@@ -77,7 +77,7 @@ func (a *attempt) settle(log *slog.Logger, outcome report.Outcome, err error) {
 func undecided(attempts []*attempt) []*attempt {
 	var open []*attempt
 	for _, a := range attempts {
-		if a.outcome == "" {
+		if a.outcome == report.Unknown {
 			open = append(open, a)
 		}
 	}
@@ -111,7 +111,7 @@ func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err err
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
-func planAll(attempts []*attempt, outcome report.Outcome) {
+func planAll(attempts []*attempt, outcome report.Fate) {
 	for _, a := range undecided(attempts) {
 		a.outcome = outcome
 	}
@@ -122,7 +122,7 @@ func planAll(attempts []*attempt, outcome report.Outcome) {
 func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	broken := make(map[string]bool)
 	for _, a := range attempts {
-		if group := a.allocation().Group; a.outcome != "" && group != "" {
+		if group := a.allocation().Group; a.outcome != report.Unknown && group != "" {
 			broken[group] = true
 		}
 	}
@@ -255,7 +255,7 @@ func (s *sender) doubt(attempts []*attempt) {
 		if a.lost == nil || a.released() || a.outcome == report.Deleting || a.outcome == report.Failed {
 			continue
 		}
-		then := string(a.outcome)
+		then := a.outcome.String()
 		if a.err != nil {
 			then = printable.Error(a.err)
 		}
@@ -468,7 +468,7 @@ func (s *sender) settle(batch []*attempt, answers []error) {
 
 // outcomeOf returns the outcome that an answer of the second look or of a store means.
 // It reports false if nothing was decided.
-func outcomeOf(err error) (outcome report.Outcome, decided bool) {
+func outcomeOf(err error) (outcome report.Fate, decided bool) {
 	switch {
 	case err == nil, errors.Is(err, ipam.ErrUnfinished):
 		return report.Released, true

@@ -85,13 +85,13 @@ type restoreCall struct {
 // A restoration is all that a restore did about one record.
 type restoration struct {
 	ipam.Record
-	write   int                   // the last write of the journal that has the record
-	outcome report.RestoreOutcome // empty until it is decided
-	err     error                 // why it was not put back, or stays alone
-	note    string                // what speaks against putting it back, and why it goes back all the same
-	last    error                 // why the last try decided nothing
-	lost    bool                  // a try may have put it back without an answer
-	touched bool                  // it is not certain that nothing was written
+	write   int         // the last write of the journal that has the record
+	outcome report.Fate // Unknown until it is decided
+	err     error       // why it was not put back, or stays alone
+	note    string      // what speaks against putting it back, and why it goes back all the same
+	last    error       // why the last try decided nothing
+	lost    bool        // a try may have put it back without an answer
+	touched bool        // it is not certain that nothing was written
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
