@@ -19,7 +19,7 @@ import (
 // without any variable.
 func opened(t *testing.T, p policy.Policy) []string {
 	t.Helper()
-	all, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), plugin.Env{Client: new(rest.RESTClient), Getenv: func(string) string { return "" }}, p)
+	all, _, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), plugin.Env{Client: new(rest.RESTClient), Getenv: func(string) string { return "" }}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,9 +32,12 @@ type conflict struct {
 // to put back.
 func (c conflict) restore(t *testing.T) (entry report.RestoreEntry, written []ipam.Record) {
 	t.Helper()
-	store := restoring{fixedStore(c.pools), func(_ context.Context, _ string, rs []ipam.Record) []error {
-		written = append(written, rs...)
-		return make([]error, len(rs))
+	store := restoring{fixedStore(c.pools), func(_ context.Context, _ string, rs []ipam.Record, permit ipam.Permit) []error {
+		refused := permit()
+		if refused == nil {
+			written = append(written, rs...)
+		}
+		return slices.Repeat([]error{refused}, len(rs))
 	}}
 	h := newHarness(store, namedStore{c.second, "second"})
 	h.pods.Add(c.pods...)

@@ -23,6 +23,7 @@ type stock struct {
 	inventory  ipam.Inventory
 	layout     report.Layout   // of the inventory
 	selection  judge.Selection // with the pools that it means
+	unknown    []string        // the names of pools in it that stand for nothing
 	census     census.Census
 	ledger     ledger.Ledger // of earlier runs
 	ledgerRead bool          // otherwise the stored ledger may be whole, and must not be replaced
@@ -54,7 +55,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	}
 	lists.Wait()
 	r.warn(warnings...)
-	s.selection.Found = poolsOf(s.selection.Pools, s.inventory, s.layout)
+	s.selection.Found, s.unknown = poolsOf(s.selection.Pools, s.inventory, s.layout)
 	if censusErr != nil {
 		s.ledger = ledger.Ledger{}
 		return s, fmt.Errorf("census: %w", censusErr)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -44,12 +45,12 @@ func (l *leak) both(records ...ipam.Record) (compared, restored []error) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	compared = b.Compare(l.Context(), poolName, records)
+	compared = backendtest.Compare(l.Context(), b, poolName, records)
 	after, err := l.node.Snapshot()
 	if diff := cmp.Diff(before, after); diff != "" || err != nil {
 		l.Errorf("Compare changed CNS: %v\n%s", err, diff)
 	}
-	return compared, b.Restore(l.Context(), poolName, records)
+	return compared, b.Restore(l.Context(), poolName, records, backendtest.Permit)
 }
 
 // Promise 10. The addresses of a container come back with one request, and so does the record
@@ -158,7 +159,7 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 		return nil
 	})
 	b := l.node.Backend()
-	errs := b.Restore(t.Context(), poolName, records)
+	errs := b.Restore(t.Context(), poolName, records, backendtest.Permit)
 	l.wantAll(errs[:1], ipam.ErrTaken, "web-9")
 	l.wantAll(errs[1:], nil, "CNS answered 32")
 	l.wantLeft(1)

@@ -46,6 +46,7 @@ var otherChecks = []check{
 	{"what is restored is marked for its owner alone", markedOwner},
 	{"a bad record is not restored", badRecord},
 	{"nothing is restored under a cancelled context", cancelledRestore},
+	{"a restore that may write no more says which records are back", endedPermit},
 	{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
 }
 

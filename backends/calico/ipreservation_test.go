@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -205,10 +206,10 @@ func TestReservedAddressIsPutBack(t *testing.T) {
 		records := s.lose(2)
 		s.more["ipreservations"] = []resource{{data: []byte(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":["` + records[0].IP + `"]}}`)}}
 		listObjects(t, s.backend)
-		if got := restoreOutcomes(s.backend.Compare(t.Context(), firstBlock, records)); got != "back back" {
+		if got := restoreOutcomes(backendtest.Compare(t.Context(), s.backend, firstBlock, records)); got != "back back" {
 			t.Errorf("Compare = %s", got)
 		}
-		if got := restoreOutcomes(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
+		if got := restoreOutcomes(s.backend.Restore(t.Context(), firstBlock, records, backendtest.Permit)); got != "back back" {
 			t.Errorf("Restore = %s", got)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -63,7 +64,7 @@ func TestReservedAddressesAreReleasedAndPutBack(t *testing.T) {
 			s.must(err)
 		}
 		pool := s.blockOf(gone).String()
-		if err := b.Restore(s.Context(), pool, records[pool])[0]; err != nil {
+		if err := b.Restore(s.Context(), pool, records[pool], backendtest.Permit)[0]; err != nil {
 			s.Errorf("a restore of a reserved address: %v", err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
@@ -49,7 +50,7 @@ func (s *fixture) records(b ipam.Backend, ips ...netip.Addr) map[string][]ipam.R
 func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
-		for i, err := range b.Restore(s.Context(), pool, records) {
+		for i, err := range b.Restore(s.Context(), pool, records, backendtest.Permit) {
 			if !errors.Is(err, want) {
 				s.Errorf("restore %s: %v, want %v", records[i].IP, err, want)
 			}

@@ -135,12 +135,7 @@ func (Excerpt) Release(_ context.Context, ws []Warrant) []error {
 	return slices.Repeat([]error{errFile}, len(ws))
 }
 
-// Compare implements Backend.
-func (Excerpt) Compare(_ context.Context, _ string, rs []Record) []error {
-	return slices.Repeat([]error{errFile}, len(rs))
-}
-
 // Restore implements Backend.
-func (Excerpt) Restore(_ context.Context, _ string, rs []Record) []error {
+func (Excerpt) Restore(_ context.Context, _ string, rs []Record, _ Permit) []error {
 	return slices.Repeat([]error{errFile}, len(rs))
 }

@@ -26,7 +26,7 @@ func Of(plugins []Plugin, scope Scope) []Plugin {
 func Known(plugins []Plugin) []policy.Known {
 	known := make([]policy.Known, len(plugins))
 	for i, p := range plugins {
-		known[i] = policy.Known{Name: p.Name, Summary: p.Summary, Settings: p.Settings}
+		known[i] = policy.Known{Name: p.Name, Summary: p.Summary, Protects: p.Protect != nil, Settings: p.Settings}
 	}
 	return known
 }
@@ -52,47 +52,33 @@ func With[S, T any](open func(env Env, settings *S) (T, error)) func(context.Con
 	}
 }
 
-// Protectors opens the protectors with the settings of a policy, as Open opens the backends.
-func Protectors(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Protector, error) {
-	var opened []ipam.Protector
-	env.Settings = settingsOf(plugins, p)
-	for _, one := range plugins {
-		if one.Protect == nil {
-			continue
-		}
-		switch protector, err := one.Protect(ctx, env, env.Settings(one.Name)); {
-		case errors.Is(err, ErrUnused):
-		case err != nil:
-			return nil, err
-		default:
-			opened = append(opened, protector)
-		}
-	}
-	return opened, nil
-}
-
-// Open opens the backends with the settings of a policy, in the order of the
-// plugins. It leaves out those that the policy gives nothing to do. The error is that of the first that cannot be opened. It fills in what env
-// says about one backend and its settings.
-func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Backend, error) {
-	var opened []ipam.Backend
+// Open opens the backends and the protectors with the settings of a policy, in the order of the
+// plugins. It leaves out those that the policy gives nothing to do. The error is that of the first that
+// cannot be opened. It fills in what env says about one backend and its settings.
+func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) (backends []ipam.Backend, protectors []ipam.Protector, err error) {
 	env.Settings, env.Concurrency = settingsOf(plugins, p), max(1, env.Concurrency)
 	for _, one := range plugins {
-		if one.Open == nil {
-			continue
+		enabled := p.Backends[one.Name].Enabled
+		env.On, env.Off = enabled == policy.On, enabled == policy.Off
+		env.Opened = backends
+		var backend ipam.Backend
+		var protector ipam.Protector
+		if one.Protect != nil {
+			protector, err = one.Protect(ctx, env, env.Settings(one.Name))
+		} else {
+			backend, err = one.Open(ctx, env, env.Settings(one.Name))
 		}
-		env.On, env.Off = p.Backends[one.Name].Enabled == policy.On, p.Backends[one.Name].Enabled == policy.Off
-		env.Opened = opened
-		b, err := one.Open(ctx, env, env.Settings(one.Name))
 		switch {
 		case errors.Is(err, ErrUnused):
 		case err != nil:
-			return nil, err
+			return nil, nil, err
+		case one.Protect != nil:
+			protectors = append(protectors, protector)
 		default:
-			opened = append(opened, b)
+			backends = append(backends, backend)
 		}
 	}
-	return opened, nil
+	return backends, protectors, nil
 }
 
 // settingsOf returns a function that returns the settings of a plugin by its name:

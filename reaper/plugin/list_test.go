@@ -57,22 +57,19 @@ func TestPluginsAreOpenedInOrder(t *testing.T) {
 		protects("a", nil), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), protects("idle", plugin.ErrUnused),
 		protects("c", nil), opens("d", store{name: "d"}, nil),
 	}
-	backends, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
+	backends, protectors, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
 	if want := []string{"b", "d"}; err != nil || !slices.Equal(names(backends), want) {
 		t.Errorf("Open = %v, %v, want %v", names(backends), err, want)
 	}
-	protectors, err := plugin.Protectors(t.Context(), plugins, plugin.Env{}, policy.Default())
-	if want := []ipam.Protector{guard{name: "a"}, guard{name: "c"}}; err != nil || !slices.Equal(protectors, want) {
-		t.Errorf("Protectors = %v, %v, want %v", protectors, err, want)
+	if want := []ipam.Protector{guard{name: "a"}, guard{name: "c"}}; !slices.Equal(protectors, want) {
+		t.Errorf("protectors are %v, want %v", protectors, want)
 	}
 	refused := ipam.BadInput(errors.New("wrong"), "")
-	backends, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), plugin.Env{}, policy.Default())
-	if !errors.Is(err, refused) || backends != nil {
-		t.Errorf("Open = %v, %v, want the error as it is", backends, err)
-	}
-	protectors, err = plugin.Protectors(t.Context(), append(plugins, protects("e", refused)), plugin.Env{}, policy.Default())
-	if !errors.Is(err, refused) || protectors != nil {
-		t.Errorf("Protectors = %v, %v, want the error as it is", protectors, err)
+	for _, one := range []plugin.Plugin{opens("e", nil, refused), protects("e", refused)} {
+		backends, protectors, err = plugin.Open(t.Context(), append(plugins, one), plugin.Env{}, policy.Default())
+		if !errors.Is(err, refused) || backends != nil || protectors != nil {
+			t.Errorf("Open = %v, %v, %v, want the error as it is", backends, protectors, err)
+		}
 	}
 }
 
@@ -133,7 +130,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 			in := policy.Default()
 			in.Backends = tt.policy
 			plugins := []plugin.Plugin{p, other, opens("none", store{name: "none"}, nil)}
-			if _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Client: client, Getenv: getenv}, in); err != nil {
+			if _, _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Client: client, Getenv: getenv}, in); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"

@@ -56,15 +56,10 @@ type Report struct {
 	Totals *ledger.Totals `json:"-"`
 }
 
-// RunInfo identifies a run.
-type RunInfo struct {
-	ID         string    `json:"id"`
-	StartedAt  time.Time `json:"startedAt"`
-	FinishedAt time.Time `json:"finishedAt"`
-	DryRun     bool      `json:"dryRun"`
-	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
-	Version    string    `json:"version"`
-	Cluster    string    `json:"cluster"` // the API server's address
+// An Origin says who runs which program from where, and on which cluster or node.
+type Origin struct {
+	Version string `json:"version"`
+	Cluster string `json:"cluster"` // the API server's address
 
 	// Stores says where the stores are that may be in one of several places, by backend.
 	Stores map[string]string `json:"stores,omitempty"`
@@ -86,21 +81,34 @@ type RunInfo struct {
 	// jane, for the commands that people type next. kubectl has the same flags.
 	ClientFlags []string `json:"-"`
 
+	// By says who started the run: see journal.Run.
+	By string `json:"-"`
+
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
 
 	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
 	NoState bool `json:"noState,omitempty"`
 
-	// LedgerUnread is set unless the ledger was read.
-	LedgerUnread bool `json:"-"`
-
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
 
-	// Undated is set if the run read files that do not say when they were made, so StartedAt says nothing
-	// about how long ago something in them was.
+	// Undated is set if the run read files that do not say when they were made, so when it started says
+	// nothing about how long ago something in them was.
 	Undated bool `json:"-"`
+}
+
+// RunInfo identifies a run.
+type RunInfo struct {
+	ID         string    `json:"id"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	DryRun     bool      `json:"dryRun"`
+	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
+	Origin
+
+	// LedgerUnread is set unless the ledger was read.
+	LedgerUnread bool `json:"-"`
 
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`
@@ -124,11 +132,11 @@ type RunInfo struct {
 const StateNamespace = "ip-reaper"
 
 // Place names what the run is about, for journals: the API server's address, or a node.
-func (r RunInfo) Place() string {
-	if r.Node != "" {
-		return "node " + r.Node
+func (o Origin) Place() string {
+	if o.Node != "" {
+		return "node " + o.Node
 	}
-	return r.Cluster
+	return o.Cluster
 }
 
 // PolicyInfo says by which policy a run judged.

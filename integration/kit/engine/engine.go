@@ -66,9 +66,11 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 // options returns the options of the binary's run.
 func (e Engine) options(terms string) (reaper.Options, error) {
 	o := reaper.Options{
-		ID: cmp.Or(e.ID, rand.Text()), Version: "test",
-		Now: e.Now, Logger: slog.New(slog.DiscardHandler),
+		ID:     cmp.Or(e.ID, rand.Text()),
+		Now:    e.Now,
+		Logger: slog.New(slog.DiscardHandler),
 	}
+	o.Version = "test"
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -81,8 +83,8 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 		return o, err
 	}
 	config.QPS = -1
-	o.Address = config.Host
-	if o.Backends, err = e.backends(config, o.Policy); err != nil {
+	o.Origin.Cluster = config.Host
+	if o.Backends, o.Protectors, err = e.backends(config, o.Policy); err != nil {
 		return o, err
 	}
 	protobuf := rest.CopyConfig(config)
@@ -103,28 +105,24 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	o.Cluster = state.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = state.NewLedgers(core, namespace)
-	if o.Protectors, err = backendplugin.Protectors(context.Background(), backends.All(), backendplugin.Env{Client: raw}, o.Policy); err != nil {
-		return o, err
-	}
 	o.Journals = state.NewJournals(core, namespace, journal.Retention{Runs: 10})
 	return o, nil
 }
 
-// backends returns those of Only, with the one from Blocks for Calico.
-func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, error) {
+// backends returns those of Only, with the one from Blocks for Calico, and all protectors.
+func (e Engine) backends(config *rest.Config, p policy.Policy) (some []ipam.Backend, protectors []ipam.Protector, err error) {
 	raw, err := kube.RawClient(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all, err := backendplugin.Open(context.Background(), backends.All(), backendplugin.Env{Config: config, Client: raw, Getenv: e.getenv, InPod: true, Concurrency: 32}, p)
+	all, protectors, err := backendplugin.Open(context.Background(), backends.All(), backendplugin.Env{Config: config, Client: raw, Getenv: e.getenv, InPod: true, Concurrency: 32}, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	blocks, err := e.Blocks(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var some []ipam.Backend
 	for _, b := range all {
 		switch {
 		case len(e.Only) > 0 && !slices.Contains(e.Only, b.Name()):
@@ -134,7 +132,7 @@ func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, 
 			some = append(some, b)
 		}
 	}
-	return some, nil
+	return some, protectors, nil
 }
 
 // Blocks returns Calico's backend.

@@ -62,7 +62,7 @@ func newSample(dryRun bool) *sample {
 	s.HasTimes = func(*judge.Decision) bool { return true }
 	s.Run = report.RunInfo{
 		ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1400 * time.Millisecond), DryRun: dryRun,
-		Version: "v1.2.3", Cluster: "https://api.prod-eu1.example.com:6443", Program: "ip-reaper", Context: "prod-eu1", StateNamespace: "ip-reaper",
+		Origin: report.Origin{Version: "v1.2.3", Cluster: "https://api.prod-eu1.example.com:6443", Program: "ip-reaper", Context: "prod-eu1", StateNamespace: "ip-reaper"},
 		Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml", GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
 		Memory: true,
 	}

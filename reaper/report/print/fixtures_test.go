@@ -19,7 +19,7 @@ func emptyReport() report.Report {
 		Kind:       "ReapReport",
 		Run: report.RunInfo{
 			ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1500 * time.Millisecond),
-			DryRun: true, Version: "v1.2.3", Cluster: "https://10.0.0.1:6443", Context: "prod", StateNamespace: "ip-reaper",
+			DryRun: true, Origin: report.Origin{Version: "v1.2.3", Cluster: "https://10.0.0.1:6443", Context: "prod", StateNamespace: "ip-reaper"},
 			Policy: report.PolicyInfo{GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
 			Memory: true,
 		},
