@@ -241,13 +241,14 @@ func (t *tally) decide(address []holding) {
 			earlier: h.entry != noEntry && int(h.entry) < len(t.results.Earlier),
 		})
 	}
-	a := fold(t.parts)
-	if a.Fate == Unknown {
+	folded := fold(t.parts)
+	if folded.Fate == Unknown {
 		return
 	}
+	a := new(folded) // of very many, few get here
 	for i, h := range address {
 		if t.parts[i].tells() {
-			t.entry(h).Address = &a
+			t.entry(h).Address = a
 		}
 	}
 }
