@@ -15,8 +15,8 @@ import (
 // A task is what a run or a restore has to write about one allocation: the release of an orphan, or a record to
 // put back.
 type task struct {
-	outcome report.Outcome // empty until it is decided
-	err     error          // why it was decided like this, or what is left to do
+	outcome report.Fate // Unknown until it is decided
+	err     error       // why it was decided like this, or what is left to do
 
 	last  error // why the last try decided nothing; nil if none began
 	lost  error // why a try may have written it without an answer; nil if none did
@@ -42,7 +42,7 @@ type carried interface{ state() *task }
 func undecided[T carried](tasks []T) []T {
 	var open []T
 	for _, t := range tasks {
-		if t.state().outcome == "" {
+		if t.state().outcome == report.Unknown {
 			open = append(open, t)
 		}
 	}
@@ -96,7 +96,7 @@ func (c carrier[T]) carry(ctx context.Context, batch []T) (open []T, halted erro
 		c.settle(some, answers)
 		asked = 0
 		for i, t := range some {
-			if t.state().outcome == "" {
+			if t.state().outcome == report.Unknown {
 				t.state().miss(answers[i])
 				asked = max(asked, ipam.RetryAfter(answers[i]))
 			}

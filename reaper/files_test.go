@@ -49,7 +49,7 @@ func ofFiles(h *harness) reaper.Options {
 type inspected struct {
 	Decision judge.Verdict
 	Reason   judge.Reason
-	Outcome  report.Outcome
+	Outcome  report.Fate
 }
 
 func TestInspectDecidesAsARunDoes(t *testing.T) {

@@ -59,7 +59,7 @@ func (a *attempt) allocation() *ipam.Allocation { return a.decision.Allocation }
 func (a *attempt) pool() string { return a.allocation().Pool }
 
 // settle decides the attempt.
-func (a *attempt) settle(log *slog.Logger, outcome report.Outcome, err error) {
+func (a *attempt) settle(log *slog.Logger, outcome report.Fate, err error) {
 	a.outcome, a.err = outcome, err
 	of := a.allocation()
 	log.Debug("release", "backend", of.Backend, "pool", of.Pool, "key", of.Key, "ip", of.IP,
@@ -93,7 +93,7 @@ func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err err
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
-func planAll(attempts []*attempt, outcome report.Outcome) {
+func planAll(attempts []*attempt, outcome report.Fate) {
 	for _, a := range undecided(attempts) {
 		a.outcome = outcome
 	}
@@ -104,7 +104,7 @@ func planAll(attempts []*attempt, outcome report.Outcome) {
 func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	broken := make(map[string]bool)
 	for _, a := range attempts {
-		if group := a.allocation().Group; a.outcome != "" && group != "" {
+		if group := a.allocation().Group; a.outcome != report.Unknown && group != "" {
 			broken[group] = true
 		}
 	}
@@ -234,7 +234,7 @@ func (s *sender) doubt(attempts []*attempt) {
 		if a.lost == nil || a.released() || a.outcome == report.Deleting || a.outcome == report.Failed {
 			continue
 		}
-		then := string(a.outcome)
+		then := a.outcome.String()
 		if a.err != nil {
 			then = printable.Error(a.err)
 		}
@@ -366,7 +366,7 @@ func (s *sender) try(ctx context.Context, batch []*attempt, again, alone bool) (
 
 // settle decides the attempts of a batch by their answers.
 func (s *sender) settle(batch []*attempt, answers []error) {
-	remarkable := make(map[report.Outcome][]*attempt) // those with an error
+	remarkable := make(map[report.Fate][]*attempt) // those with an error
 	for i, a := range batch {
 		outcome, decided := outcomeOf(answers[i])
 		if !decided {
@@ -384,7 +384,7 @@ func (s *sender) settle(batch []*attempt, answers []error) {
 
 // outcomeOf returns the outcome that an answer of the second look or of a store means.
 // It reports false if nothing was decided.
-func outcomeOf(err error) (outcome report.Outcome, decided bool) {
+func outcomeOf(err error) (outcome report.Fate, decided bool) {
 	switch {
 	case err == nil, errors.Is(err, ipam.ErrUnfinished):
 		return report.Released, true

@@ -169,7 +169,7 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 			return errConnection
 		})
 		rep := h.run(t)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Returned, "3": report.Released})
+		equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Returned, "3": report.Released})
 		delete(before, "a/3")
 		equal(t, "store", contentsOf(t, m), before)
 	})
@@ -179,7 +179,7 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		answer error
-		want   report.Outcome
+		want   report.Fate
 		counts report.Counts
 	}{
 		{nil, report.Released, report.Counts{Released: 1}},
@@ -191,7 +191,7 @@ func TestOutcomes(t *testing.T) {
 		{fmt.Errorf("%w: %w", ipam.ErrUnfinished, ipam.ErrAgain), report.Released, report.Counts{Released: 1}},
 		{errors.New("never heard of it"), report.Failed, report.Counts{Failed: 1}},
 	} {
-		t.Run(string(tt.want), func(t *testing.T) {
+		t.Run(tt.want.String(), func(t *testing.T) {
 			answer := tt.answer
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
@@ -223,7 +223,7 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer error
-		want   report.Outcome
+		want   report.Fate
 		says   string // the run
 	}{
 		{"released", nil, report.Released, "1 release not begun: interrupted"},
@@ -256,10 +256,10 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 		}
 		var got []string
 		for _, e := range rep.Entries {
-			got = append(got, e.Backend+"/"+e.Key+" "+string(e.Outcome))
+			got = append(got, e.Backend+"/"+e.Key+" "+e.Outcome.String())
 		}
 		slices.Sort(got)
-		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + string(tt.want), "two/1 kept", "two/2 notBegun"})
+		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + tt.want.String(), "two/1 kept", "two/2 notBegun"})
 		equal(t, "failed, and not begun", rep.Summary.Failed+rep.Summary.NotBegun+rep.Summary.Released, 2)
 		equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
 		equal(t, "its requests", *askedTwo, []string{"list", "record"})

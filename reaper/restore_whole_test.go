@@ -184,7 +184,7 @@ func (h *pairHarness) wantPair(t *testing.T, rep report.RestoreReport, reservati
 	t.Helper()
 	for n, want := range []string{entry, reservation} {
 		e := rep.Entries[n]
-		if got := strings.TrimSpace(string(e.Outcome) + " " + e.Error); !strings.HasPrefix(got, want) {
+		if got := strings.TrimSpace(e.Outcome.String() + " " + e.Error); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", e.Backend, got, want)
 		}
 	}
@@ -303,7 +303,7 @@ func TestPodThatHasAnotherAddress(t *testing.T) {
 				e := rep.Entries[0]
 				equal(t, "error and note", e.Error+e.Note, tt.want)
 				equal(t, "refused", err != nil, tt.want == refused)
-				want := map[bool]report.RestoreOutcome{true: report.Restorable, false: report.Restored}[dry]
+				want := map[bool]report.Fate{true: report.Restorable, false: report.Restored}[dry]
 				if tt.want == refused {
 					want = report.NotRestored
 				}

@@ -196,7 +196,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*releasedHarness)
-		want   report.RestoreOutcome // of both records of the first store
+		want   report.Fate // of both records of the first store
 		why    string
 	}{
 		{"the store cannot be listed", func(r *releasedHarness) {
@@ -218,7 +218,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			before := contentsOf(t, r.one)
 			report, err := r.restorePartly(t)
 			equal(t, "fates", restoreOutcomes(report), []string{
-				"one/a/2 " + string(tt.want), "one/a/3 " + string(tt.want), "two/a/10.1.0.2/10.1.0.2 restored",
+				"one/a/2 " + tt.want.String(), "one/a/3 " + tt.want.String(), "two/a/10.1.0.2/10.1.0.2 restored",
 			})
 			whole := "one: a: 2: " + tt.why
 			if errors.Is(err, ipam.ErrTaken) { // one line is enough for all

@@ -80,7 +80,7 @@ func (r *restoreCall) refuse(o occupancy, records []*restoration) {
 		}
 		back.InUse, back.note = o.inUse(back.allocation()), ""
 		r.refuseUnread(o, back)
-		if back.outcome == "" {
+		if back.outcome == report.Unknown {
 			r.refuseSecond(o, back)
 		}
 	}

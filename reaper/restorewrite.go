@@ -363,7 +363,7 @@ func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orpha
 }
 
 // settle decides one record.
-func (r *restoreCall) settle(back *restoration, outcome report.Outcome, err error) {
+func (r *restoreCall) settle(back *restoration, outcome report.Fate, err error) {
 	back.outcome, back.err = outcome, err
 	if err != nil && outcome != report.Taken { // those are counted at the end
 		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})

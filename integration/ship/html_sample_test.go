@@ -22,7 +22,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 type kind struct {
 	verdict judge.Verdict
 	reason  judge.Reason
-	outcome report.Outcome
+	outcome report.Fate
 	leaked  bool
 	weight  int // how often the pools of the sample have it
 	note    string

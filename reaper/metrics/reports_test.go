@@ -48,7 +48,7 @@ func everything() report.Report {
 
 // leaks are the entries of leaked addresses, as many as each node has, and of one that was released.
 func leaks(ofNodes map[string]int) []report.Entry {
-	entries := []report.Entry{{Owner: ipam.EntryOwner{Node: "node-a"}, Address: &report.Address{Fate: report.Freed}}}
+	entries := []report.Entry{{Owner: ipam.EntryOwner{Node: "node-a"}, Address: &report.Address{Fate: report.Released}}}
 	for node, n := range ofNodes {
 		for range n {
 			a := &report.Address{Fate: report.Waiting} // in two stores, of which the second knows the node

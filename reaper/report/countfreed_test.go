@@ -13,7 +13,7 @@ import (
 )
 
 // Promise 7. What the ledger says that a run frees is what a report says that it would free.
-func TestFreeingCountsAsAReport(t *testing.T) {
+func TestCountFreedCountsAsAReport(t *testing.T) {
 	kinds := []judge.Ruling{
 		{Verdict: judge.InUse, Reason: judge.PodPresent}, {Verdict: judge.Held, Reason: judge.NotPodOwned}, {Verdict: judge.Held, Reason: judge.OwnerUnknown},
 		{Verdict: judge.Held, Reason: judge.RuleHold, Ownerless: true}, {Verdict: judge.Orphaned, Reason: judge.PodAbsent, Ownerless: true},
@@ -46,8 +46,8 @@ func TestFreeingCountsAsAReport(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(t, "earlier") {
 			some.Earlier = append(some.Earlier, report.EntryOf(&judge.Decision{Allocation: draw(), Ruling: kinds[4]}, report.Done{Outcome: report.Released}))
 		}
-		gone := func(i int) bool { return some.Outcomes[i].Outcome != "" }
-		if got, want := report.Freeing(some.Verdicts, some.Earlier, gone)[0], report.Make(some).Freed(); got != want {
+		gone := func(i int) bool { return some.Outcomes[i].Outcome != report.Unknown }
+		if got, want := report.CountFreed(some.Verdicts, some.Earlier, gone)[0], report.Make(some).Freed(); got != want {
 			t.Fatalf("%d addresses, and the report has %d", got, want)
 		}
 	})
