@@ -28,6 +28,15 @@ type Files struct {
 
 var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")
 
+// readFrom returns the listings of the stores of which files may have something, each pool once.
+func readFrom(listings []ipam.Listing) []ipam.Listing {
+	found := slices.DeleteFunc(listings, func(l ipam.Listing) bool { return l.Status == ipam.StatusSkipped })
+	for i := range found {
+		once(&found[i])
+	}
+	return found
+}
+
 // once makes a pool that files have twice count once. They do not say which of two that differ is newer.
 func once(l *ipam.Listing) {
 	first := make(map[string]ipam.Pool)

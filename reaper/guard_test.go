@@ -67,7 +67,7 @@ func TestRunThatStallsAfterItsPlan(t *testing.T) {
 		name      string
 		saving    func(s *stalled) error // while its ledger is saved, before the plan counts
 		meanwhile func(s *stalled)       // afterwards
-		want      [2]report.Fate      // of the keys 2 and 3
+		want      [2]report.Fate         // of the keys 2 and 3
 		failure   string                 // of the run
 	}{
 		{name: "another run saves its end", meanwhile: func(s *stalled) {

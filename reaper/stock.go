@@ -101,11 +101,10 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
 	}, protectors...)
-	for i, l := range inv.Listings {
-		if r.Files != nil {
-			once(&inv.Listings[i])
-			l = inv.Listings[i]
-		}
+	if r.Files != nil {
+		inv.Listings = readFrom(inv.Listings)
+	}
+	for _, l := range inv.Listings {
 		if unreadIn(l) != nil {
 			continue
 		}

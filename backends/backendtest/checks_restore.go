@@ -278,7 +278,7 @@ func takenMeanwhile(s *fixture) {
 		if at := s.markOf(marks, taken); !at.IsZero() {
 			s.Errorf("the new owner counts as restored at %v", at)
 		}
-		if before == nil || rep.Entries[0].Outcome != "taken" {
+		if before == nil || rep.Entries[0].Outcome != report.Taken {
 			s.Errorf("taken before %+v: %+v", tt, rep.Entries)
 		}
 		s.wantContent(before)

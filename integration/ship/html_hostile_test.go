@@ -39,7 +39,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		attack, next := e.Pool, next[e.Pool]
-		e.Key, e.Note, e.Error, e.Reason, e.Outcome = next, attack, next, judge.Reason(attack), report.Fate(next)
+		e.Key, e.Note, e.Error, e.Reason = next, attack, next, judge.Reason(attack)
 		e.Owner = ipam.EntryOwner{Namespace: attack, Pod: next, Sandbox: attack, Interface: next, Node: attack}
 		e.Evidence = []judge.Evidence{{Source: attack, Says: next}}
 	}

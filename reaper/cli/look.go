@@ -148,7 +148,8 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 	if o.Backends, o.Protectors, err = plugin.Open(ctx, plugins, env, o.Policy); err != nil {
 		return nil, nil, err
 	}
-	ignored := slices.DeleteFunc(slices.Clone(read.Documents), plugin.Reads(plugins, o.Policy))
+	reads := plugin.Reads(plugins, o.Policy)
+	ignored := slices.DeleteFunc(slices.Clone(read.Documents), func(d ipam.Document) bool { return !d.More && reads(d) })
 	o.ID, o.Version = newID(), buildVersion()
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
 	o.Undated = read.Time.IsZero()

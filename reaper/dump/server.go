@@ -40,15 +40,16 @@ func kindOf(group, name string) schema.GroupKind {
 }
 
 // asked are the lists that every dump asks for which is whole, and so are not there if it lacks them. It asks for
-// others only by its policy, or if some allocation needs them, as it does for IPAMClaims.
-var asked = map[schema.GroupKind]bool{
-	kindOf("", "nodes"):                                         true,
-	kindOf("apps", "statefulsets"):                              true,
-	kindOf(machineGroup, machineResource):                       true,
-	kindOf(whereabouts, "ippools"):                              true,
-	kindOf(whereabouts, "nodeslicepools"):                       true,
-	kindOf(whereabouts, "overlappingrangeipreservations"):       true,
-	kindOf("k8s.cni.cncf.io", "network-attachment-definitions"): true,
+// others only by its policy, or if some allocation needs them, as it does for IPAMClaims. Every API server has
+// those with a kind: they are empty.
+var asked = map[schema.GroupKind]string{
+	kindOf("", "nodes"):                                         "Node",
+	kindOf("apps", "statefulsets"):                              "StatefulSet",
+	kindOf(machineGroup, machineResource):                       "",
+	kindOf(whereabouts, "ippools"):                              "",
+	kindOf(whereabouts, "nodeslicepools"):                       "",
+	kindOf(whereabouts, "overlappingrangeipreservations"):       "",
+	kindOf("k8s.cni.cncf.io", "network-attachment-definitions"): "",
 }
 
 const whereabouts = "whereabouts.cni.cncf.io"
@@ -106,12 +107,16 @@ func (s *server) list(request *http.Request, group string, rest []string) (*http
 	}
 	resource := schema.GroupResource{Group: group, Resource: rest[0]}
 	of := kindOf(group, rest[0])
+	builtIn, known := asked[of]
 	switch found := s.lists[of]; {
 	case found != nil && found.part:
 	case found != nil:
 		name := strings.TrimPrefix(request.URL.Query().Get("fieldSelector"), metav1.ObjectNameField+"=")
 		return found.answer(request, namespace, name), nil
-	case s.whole && asked[of]:
+	case s.whole && builtIn != "":
+		empty := list{apiVersion: strings.TrimPrefix(group+"/v1", "/"), kind: builtIn}
+		return empty.answer(request, "", ""), nil
+	case s.whole && known:
 		return notFound(request), nil
 	}
 	return nil, &ipam.UnreadError{List: resource.String()}
