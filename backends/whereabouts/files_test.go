@@ -90,7 +90,7 @@ func TestFilesReadsAsTheListingDoes(t *testing.T) {
 		},
 		{
 			"kube-system/2001-db8--2 2001-db8--2 db8::2 default/web-0 ",
-			"error: /: json: cannot unmarshal number into Go struct field object.metadata of type kube.Metadata",
+			"error: /: json: cannot unmarshal number into Go struct field object.metadata of type struct { kube.Metadata; Annotations map[string]string \"json:\\\"annotations\\\"\" }",
 		},
 	}
 	var got [][]string

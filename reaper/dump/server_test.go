@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,12 +75,13 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 		{path: "/api/v1/namespaces/shop"}, {path: "/api/v1/namespaces/shop/pods/gone"}, {path: "/api/v1/namespaces/shop/pods/web"},
 		{path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x"}, {path: "/apis/x.org/v1"}, {path: "/healthz"},
 	}
-	lists := []request{{list: "/api/v1/nodes"}, {list: "/apis/apps/v1/statefulsets"}, {list: "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools"}}
+	builtIn := []request{{list: "/api/v1/nodes"}, {list: "/apis/apps/v1/statefulsets"}}
+	custom := []request{{list: "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools"}}
 	const part = `{"kind": "IPPoolList", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1", "metadata": {"continue": "x"}, "items": [{}]}`
 	failed := strings.Replace(whole, "}", `, "time": "2026-03-01T12:00:00Z", "error": "forbidden"}`, 1)
 	for name, text := range map[string]string{"of kubectl": pods, "a part of a list": pods + part, "a dump that failed": pods + failed} {
 		c, client := reading(t, text)
-		for _, of := range append(never, lists...) {
+		for _, of := range slices.Concat(never, builtIn, custom) {
 			if err := ask(client, of); !ipam.IsUnread(err) || !errors.Is(err, ipam.ErrRefused) || apierrors.IsNotFound(err) {
 				t.Errorf("%s: %+v: %v, want it unread", name, of, err)
 			}
@@ -97,7 +99,12 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 			t.Errorf("a whole dump: %+v: %v, want it unread", of, err)
 		}
 	}
-	for _, of := range lists {
+	for _, of := range builtIn {
+		if err := ask(client, of); err != nil {
+			t.Errorf("a whole dump: %+v: %v, want an empty list", of, err)
+		}
+	}
+	for _, of := range custom {
 		if err := ask(client, of); !apierrors.IsNotFound(err) {
 			t.Errorf("a whole dump: %+v: %v, want it not found", of, err)
 		}
