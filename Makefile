@@ -229,7 +229,7 @@ demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real AP
 
 .PHONY: outage
 outage: $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/ip-reaper ## Record examples/outage again, on a real API server with real plugins
-	@cd integration && CGO_ENABLED=0 go test -count=1 ./outage -update
+	@cd integration && CGO_ENABLED=0 go test -count=1 ./demo -run TestOutageIsRecorded -update
 	go test ./reaper/cli -run TestExamplesOfAnOutage -update
 
 .PHONY: check

@@ -19,7 +19,7 @@ import (
 // without any variable.
 func opened(t *testing.T, p policy.Policy) []string {
 	t.Helper()
-	all, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), plugin.Env{Client: new(rest.RESTClient), Getenv: func(string) string { return "" }}, p)
+	all, _, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), plugin.Env{Client: new(rest.RESTClient), Getenv: func(string) string { return "" }}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,8 @@ func TestBackendsAreInTheOrderOfReleases(t *testing.T) {
 	p.Backends[reservedips.Name] = policy.Backend{Settings: &reservedips.Settings{Resources: []reservedips.Resource{
 		{Resource: reservedips.ResourceName{Group: "a", Version: "v1", Resource: "b"}, Address: ".a", TTL: ".b"},
 	}}}
-	protectors, err := plugin.Protectors(t.Context(), backends.All(), plugin.Env{Client: new(rest.RESTClient)}, p)
+	env := plugin.Env{Client: new(rest.RESTClient), Getenv: func(string) string { return "" }}
+	_, protectors, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), env, p)
 	if err != nil || len(protectors) != 1 || protectors[0].Name() != reservedips.Name {
 		t.Errorf("with resources that reserve addresses, the protectors are %v, %v", protectors, err)
 	}

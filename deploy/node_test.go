@@ -27,6 +27,9 @@ func daemonSet(t *testing.T) corev1.PodTemplateSpec {
 // no capability, and no other folder.
 func TestNodePodHasOnlyItsFoldersAndItsUser(t *testing.T) {
 	pod := daemonSet(t).Spec
+	if end := pod.TerminationGracePeriodSeconds; end == nil || *end != 60 {
+		t.Error("the pod does not have 60 s to end")
+	}
 	if pod.HostPID || pod.HostIPC || len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
 		t.Errorf("hostPID %t, hostIPC %t, %d containers, %d init containers", pod.HostPID, pod.HostIPC, len(pod.Containers), len(pod.InitContainers))
 	}

@@ -65,7 +65,7 @@ func Load(data []byte, known []Known) (Policy, error) {
 	}
 	if len(errs) == 0 {
 		p.setDefaults()
-		errs = p.validate(names(known))
+		errs = p.validate(names(stores(known)))
 	}
 	if len(errs) == 0 {
 		return p, nil

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -129,6 +130,13 @@ func TestValuesAreCheckedOnceTheFormIsRight(t *testing.T) {
 		p, err := policy.Load([]byte(header+yaml), known)
 		wantRefusal(t, p, err, want)
 	}
+}
+
+// What reads objects that protect addresses has no allocations, so a rule for it would match nothing.
+func TestRuleForWhatHasNoAllocationsIsRefused(t *testing.T) {
+	p, err := policy.Load([]byte(header+"backends: {guard: {enabled: true}}\nrules: [{match: {backends: [guard]}, hold: true}]"),
+		append(slices.Clone(known), policy.Known{Name: "guard", Protects: true}))
+	wantRefusal(t, p, err, `rules[0].match.backends[0]: Unsupported value: "guard": `+backends)
 }
 
 func TestMistakenValuesAreReportedTogether(t *testing.T) {

@@ -174,6 +174,9 @@ type Known struct {
 	Name    string
 	Summary string // what the backend holds, in one line
 
+	// Protects is set if it has no allocations, so no rule is about them.
+	Protects bool
+
 	// Settings returns a new pointer to the struct into which the fields of
 	// backends.<name> except enabled are decoded. Nil means that there are no
 	// others. Fields are matched strictly by their json tags, at any depth. None
@@ -232,4 +235,9 @@ func names(known []Known) []string {
 		names = append(names, k.Name)
 	}
 	return names
+}
+
+// stores returns those of the backends that may have allocations.
+func stores(known []Known) []Known {
+	return slices.DeleteFunc(slices.Clone(known), func(k Known) bool { return k.Protects })
 }

@@ -20,13 +20,13 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		denied reaper.Denied
-		want   map[string]report.Outcome // of gone-1 and gone-2 of one, and gone-3 of two
+		want   map[string]report.Fate // of gone-1 and gone-2 of one, and gone-3 of two
 		error  string
 	}{
 		{"one", reaper.Denied{Backends: map[string]error{"one": forbidden}},
-			map[string]report.Outcome{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Released}, forbidden.Error()},
+			map[string]report.Fate{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Released}, forbidden.Error()},
 		{"a right of all", reaper.Denied{All: forbidden, Backends: map[string]error{"one": errors.New("more")}},
-			map[string]report.Outcome{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Failed}, forbidden.Error()},
+			map[string]report.Fate{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Failed}, forbidden.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")

@@ -37,8 +37,8 @@ func insideStore() *backendtest.Memory {
 }
 
 // dueIn returns the outcomes of what is due in a store: each once.
-func dueIn(rep report.Report, store string) []report.Outcome {
-	var all []report.Outcome
+func dueIn(rep report.Report, store string) []report.Fate {
+	var all []report.Fate
 	for _, e := range rep.Entries {
 		if e.Backend == store && e.Verdict == judge.Orphaned {
 			all = append(all, e.Outcome)
@@ -95,7 +95,7 @@ func TestAnotherStoreIsRefused(t *testing.T) {
 				h.change = tt.change
 				h.also(func(o *reaper.Options) { o.Remember = dry })
 				rep, err := reaper.Run(t.Context(), h.options())
-				outcome := map[bool]report.Outcome{false: report.Released, true: report.Planned}[dry]
+				outcome := map[bool]report.Fate{false: report.Released, true: report.Planned}[dry]
 				if tt.want != "" {
 					outcome = report.Refused
 					equal(t, "another store", errors.Is(err, reaper.ErrAnotherStore), true)
@@ -106,8 +106,8 @@ func TestAnotherStoreIsRefused(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				equal(t, "outside", dueIn(rep, "outside"), []report.Outcome{outcome})
-				equal(t, "inside", dueIn(rep, "inside"), []report.Outcome{outcome})
+				equal(t, "outside", dueIn(rep, "outside"), []report.Fate{outcome})
+				equal(t, "inside", dueIn(rep, "inside"), []report.Fate{outcome})
 				l, err := ledger.Decode(h.ledgers.stored)
 				equal(t, "error", err, nil)
 				var want map[string]string
@@ -164,7 +164,7 @@ func TestAnotherStoreInALaterRound(t *testing.T) {
 		})
 		rep, err := reaper.Run(t.Context(), h.options())
 		equal(t, "another store", errors.Is(err, reaper.ErrAnotherStore), true)
-		equal(t, "due", dueIn(rep, "inside"), []report.Outcome{report.Refused})
+		equal(t, "due", dueIn(rep, "inside"), []report.Fate{report.Refused})
 	}
 }
 

@@ -89,5 +89,5 @@ func TestComparisonWithoutAnInstalledPolicy(t *testing.T) {
 	}
 	rep := h.run(t)
 	equal(t, "sentence", rep.Comparison.String(), "not compared with the installed policy: namespace x has no ConfigMap")
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Planned})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Planned})
 }

@@ -28,8 +28,8 @@
 // lock to the report. A round takes stock (stock.go), has it judged, and carries out what is due, in
 // the order of the files checks.go, memory.go, record.go, confirm.go and release.go. An attempt, in
 // release.go, is all that it did about one allocation. The report is made once, at the end, with what
-// messages.go gathered on the way.
+// messages.go gathered on the way. carry.go is what a release has in common with a restore.
 //
-// Two other commands use the same parts. restore.go puts back what a run released.
-// inspect.go decides on files instead of stores and a cluster.
+// restore.go puts back what a run released, with the same parts. files.go is what a dry run on dumped files
+// adds.
 package reaper

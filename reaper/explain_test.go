@@ -113,7 +113,7 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{
 			Since: began, Grace: 30, Finalizers: tt.finalizers,
 		}}
-		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Undated: tt.after == 0}, Entries: []report.Entry{inUse}, Living: &nodes}
+		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Origin: report.Origin{Undated: tt.after == 0}}, Entries: []report.Entry{inUse}, Living: &nodes}
 		x, err := report.Explain(r, report.Question{Namespace: "default", Pod: "web"}, []report.Asking{asking}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -67,54 +67,54 @@ func TestRunThatStallsAfterItsPlan(t *testing.T) {
 		name      string
 		saving    func(s *stalled) error // while its ledger is saved, before the plan counts
 		meanwhile func(s *stalled)       // afterwards
-		want      [2]report.Outcome      // of the keys 2 and 3
+		want      [2]report.Fate         // of the keys 2 and 3
 		failure   string                 // of the run
 	}{
 		{name: "another run saves its end", meanwhile: func(s *stalled) {
 			s.edit(func(l ledger.Ledger) ledger.Ledger { return l.WithRun(ledger.Run{ID: "run-2", Ended: true}, nil) })
-		}, want: [2]report.Outcome{released, released}},
-		{name: "an address is put back", meanwhile: (*stalled).putBack, want: [2]report.Outcome{kept, released}},
+		}, want: [2]report.Fate{released, released}},
+		{name: "an address is put back", meanwhile: (*stalled).putBack, want: [2]report.Fate{kept, released}},
 		{name: "an address is put back before the ledger is saved", saving: func(s *stalled) error {
 			s.putBack()
 			return busy
-		}, want: [2]report.Outcome{kept, released}},
+		}, want: [2]report.Fate{kept, released}},
 		{name: "the answer to the save is lost", saving: func(s *stalled) error {
 			s.ledgers.lose = func(ledger.Ledger) bool { s.ledgers.lose = nil; return true }
 			return nil
-		}, want: [2]report.Outcome{released, released}},
+		}, want: [2]report.Fate{released, released}},
 		{name: "the answer is lost, and the ledger cannot be read for a moment", saving: func(s *stalled) error {
 			s.ledgers.lose = func(ledger.Ledger) bool { s.ledgers.lose = nil; return true }
 			s.ledgers.onLoad = forAMoment(errConnection)
 			return nil
-		}, meanwhile: (*stalled).putBack, want: [2]report.Outcome{kept, released}, failure: "save the ledger: " + errConnection.Error()},
+		}, meanwhile: (*stalled).putBack, want: [2]report.Fate{kept, released}, failure: "save the ledger: " + errConnection.Error()},
 		{name: "the ledger is gone", meanwhile: func(s *stalled) {
 			s.ledgers.stored = nil
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: it is gone"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: it is gone"},
 		{name: "the ledger is emptied", meanwhile: func(s *stalled) {
 			s.edit(func(ledger.Ledger) ledger.Ledger { return ledger.Ledger{} })
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: the ledger was emptied while the run went on"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: the ledger was emptied while the run went on"},
 		{name: "the ledger is damaged", meanwhile: func(s *stalled) {
 			s.ledgers.stored = []byte("damaged")
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: " + damage(t)},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: " + damage(t)},
 		{name: "a newer version writes the ledger", meanwhile: func(s *stalled) {
 			s.putBack()
 			s.ledgers.onLoad = func() error { return ledger.ErrNewer }
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: " + ledger.ErrNewer.Error()},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: " + ledger.ErrNewer.Error()},
 		{name: "the policy is changed", meanwhile: func(s *stalled) {
 			s.changed = func() error { return errors.New("the policy has changed") }
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: the policy has changed"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: the policy has changed"},
 		{name: "the policy cannot be read for a moment", meanwhile: func(s *stalled) {
 			s.changed = forAMoment(busy)
-		}, want: [2]report.Outcome{released, released}},
+		}, want: [2]report.Fate{released, released}},
 		{name: "the lock is lost", meanwhile: func(s *stalled) {
 			s.lapsed = func() error { return errors.New("the lock was lost") }
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: the lock was lost"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: the lock was lost"},
 		{name: "the lock lapses", meanwhile: func(s *stalled) {
 			s.lapsed = func() error { return busy }
-		}, want: [2]report.Outcome{notBegun, notBegun}, failure: "2 releases not begun: " + busy.Error()},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "2 releases not begun: " + busy.Error()},
 		{name: "the lock lapses, and is renewed", meanwhile: func(s *stalled) {
 			s.lapsed = forAMoment(busy)
-		}, want: [2]report.Outcome{released, released}},
+		}, want: [2]report.Fate{released, released}},
 	} {
 		for _, forced := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, --release-restored=%t", tt.name, forced), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestRunThatStallsAfterItsPlan(t *testing.T) {
 						o.SamePolicy = func(context.Context) error { return s.says(s.changed) }
 					})
 					rep, err := reaper.Run(t.Context(), h.options())
-					equal(t, "outcomes", [2]report.Outcome{entryOf(t, rep, "2").Outcome, entryOf(t, rep, "3").Outcome}, tt.want)
+					equal(t, "outcomes", [2]report.Fate{entryOf(t, rep, "2").Outcome, entryOf(t, rep, "3").Outcome}, tt.want)
 					failure := ""
 					if err != nil {
 						failure = err.Error()

@@ -299,7 +299,7 @@ func newHarness(backends ...ipam.Backend) *harness {
 // options returns the options of the next run. The time does not change during a run.
 func (h *harness) options() reaper.Options {
 	o := reaper.Options{
-		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: h.policy,
+		ID: "run-1", Origin: report.Origin{Version: "v1", Cluster: "https://cluster"}, Policy: h.policy,
 		Backends: h.backends, Protectors: h.protectors, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
 		Now:    func() time.Time { return h.now },
 		Logger: slog.New(slog.DiscardHandler),

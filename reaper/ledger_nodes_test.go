@@ -131,7 +131,7 @@ func TestReplacedSandboxIsKeptByItsNode(t *testing.T) {
 		equal(t, "node of the new allocation", entryOf(t, report, "3").Owner.Node, "n2")
 	}
 	h.pods.AddNodes(ready("n1"))
-	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]report.Outcome{
+	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]report.Fate{
 		"1": report.Kept, "2": report.Released, "3": report.Kept,
 	})
 }

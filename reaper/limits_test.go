@@ -33,7 +33,7 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 	for _, inspects := range []bool{false, true} {
 		rep, err := reaper.Run(t.Context(), h.options())
 		if inspects {
-			rep, err = reaper.Inspect(t.Context(), h.options())
+			rep, err = reaper.Run(t.Context(), ofFiles(h))
 		}
 		const plan = "the plan would release 3 of 3 allocations"
 		raise := func(limit string) string {

@@ -61,7 +61,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 	equal(t, "report", rep, report.Report{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "ReapReport",
-		Run:      report.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster", LedgerUnread: true},
+		Run:      report.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Origin: report.Origin{Version: "v1", Cluster: "https://cluster"}, LedgerUnread: true},
 		Backends: []report.BackendReport{}, Layout: report.Layout{Networks: []report.NetworkReport{}, Pools: []report.PoolReport{}}, Entries: []report.Entry{}, Findings: []report.Finding{},
 	})
 }

@@ -87,7 +87,7 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 // begins every grace period again.
 func (r *run) warnOfNoLedger() {
 	waits := func(d judge.Decision) bool { return d.Verdict == judge.Suspected }
-	if r.lasts || r.NoState || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
+	if r.lasts || r.NoState || r.Files != nil || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
 		return
 	}
 	r.caveat("no state of an earlier run was read, so grace periods start now")
@@ -218,7 +218,7 @@ func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
 // endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
 // for grace periods has not ended.
 func (r *run) endedBy(err error) ledger.Run {
-	outcomes := make(map[int]report.Outcome, len(r.round.attempts))
+	outcomes := make(map[int]report.Fate, len(r.round.attempts))
 	for _, a := range r.round.attempts {
 		outcomes[a.index] = a.outcome
 	}
@@ -228,7 +228,7 @@ func (r *run) endedBy(err error) ledger.Run {
 	}
 	released := func(i int) bool { return outcomes[i] == report.Released }
 	left := func(i int) bool { return released(i) || outcomes[i] == report.NotBegun }
-	counts := report.Freeing(r.round.verdicts, r.past.released, planned, released, left)
+	counts := report.CountFreed(r.round.verdicts, r.past.released, planned, released, left)
 	own := ledger.Run{
 		ID: r.info.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
 		Selection: shortened(r.Selection.String()), Overrides: shortened(r.Overrides),

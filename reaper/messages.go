@@ -53,10 +53,10 @@ func (m *messages) failAndWarn(err error) {
 
 // failPools keeps one failure for each pool of these attempts: how many they are, and the first
 // error.
-func (m *messages) failPools(attempts []*attempt, what string, errOf func(*attempt) error) {
+func (m *messages) failPools(attempts []*attempt, what string) {
 	for _, pool := range ipam.ByPool(attempts, (*attempt).pool) {
 		first := pool[0].Allocation()
-		m.fail(&report.PoolFailure{Backend: first.Backend, Pool: first.Pool, What: fmt.Sprint(len(pool)) + what, Err: errOf(pool[0])})
+		m.fail(&report.PoolFailure{Backend: first.Backend, Pool: first.Pool, What: fmt.Sprint(len(pool)) + what, Err: pool[0].err})
 	}
 }
 

@@ -59,75 +59,64 @@ func (r *run) resolveNames(ctx context.Context, n round) error {
 		return nil
 	}
 	r.past.resolved = true
-	namespaces, pods, nodes, backends := make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	allocated := make(map[netip.Addr]bool)
-	for i := range n.verdicts.Decisions {
-		a := n.verdicts.Decisions[i].Allocation
-		owner := &a.Owner
-		namespaces[owner.Pod.Namespace], pods[owner.Pod.String()], nodes[owner.Node] = true, true, true
+	allocations := func(yield func(*ipam.Allocation) bool) {
+		for _, d := range n.verdicts.Decisions {
+			if !yield(d.Allocation) { // its node may be learned
+				return
+			}
+		}
+	}
+	for a := range allocations {
 		allocated[ipam.Shown(a.IP)] = true
 	}
-	for _, pod := range n.census.Pods() {
-		namespaces[pod.Ref.Namespace], pods[pod.Ref.String()] = true, true
+	names := func(kind policy.NameKind) []string {
+		return judge.NamesOf(kind, allocations, n.census)
 	}
-	for name := range n.census.Nodes() {
-		nodes[name] = true
-	}
+	var backends []string
 	for _, l := range n.inventory.Listings {
-		backends[l.Backend] = true
+		backends = append(backends, l.Backend)
 		if slices.Contains(s.Backends, l.Backend) && l.Status == ipam.StatusSkipped {
 			r.warn("the selected backend " + l.Backend + " was not listed: " + l.Message)
 		}
 	}
 	var found search
-	look := func(kind string, names []string, known map[string]bool, sure func(name string) bool) {
+	look := func(kind string, names, known []string, sure func(name string) bool) {
 		for _, name := range names {
 			switch {
-			case known[name]:
+			case slices.Contains(known, name):
 			case n.inventory.Complete() && sure(name):
-				found.miss(kind, name, slices.Collect(maps.Keys(known)))
+				found.miss(kind, name, known)
 			default:
 				r.warn("nothing was found of the selected " + kind + " " + name)
 			}
 		}
 	}
 	always := func(string) bool { return true }
+	namespaces := names(policy.NamespaceNames)
 	for _, name := range s.ExcludedNamespaces {
 		has := census.Present
-		if !namespaces[name] {
+		if !slices.Contains(namespaces, name) {
 			has = r.namespace(ctx, name)
 		}
-		near := slices.Collect(maps.Keys(namespaces))
 		switch {
-		case has == census.Absent, has == census.Unknown && printable.Meant(name, near) != "":
-			found.miss("namespace", name, near)
+		case has == census.Absent, has == census.Unknown && printable.Meant(name, namespaces) != "":
+			found.miss("namespace", name, namespaces)
 		case has == census.Unknown:
 			r.warn("nothing was found of the excluded namespace " + name)
 		}
 	}
 	look("namespace", s.Namespaces, namespaces, func(name string) bool { return r.namespace(ctx, name) == census.Absent })
-	look("pod", s.Pods, pods, func(string) bool { return r.Node == "" && r.Cluster != nil })
-	look("node", s.Nodes, nodes, func(string) bool { return n.census.HasNodes() })
+	look("pod", s.Pods, names(judge.PodRefs), func(string) bool { return r.Node == "" && r.Cluster != nil })
+	look("node", s.Nodes, names(policy.NodeNames), func(string) bool { return n.census.HasNodes() })
 	look("backend", s.Backends, backends, always)
-	look("pool", s.Pools, poolNames(n.stock), always)
+	look("pool", n.unknown, n.layout.PoolNames(), always)
 	for _, ip := range s.Addresses {
-		look("address", []string{ip.String()}, map[string]bool{ip.String(): allocated[ip]}, always)
-	}
-	return found.err("nothing was released; a run without a selection lists all there is")
-}
-
-// poolNames returns what people may type for pools.
-func poolNames(s stock) map[string]bool {
-	known := make(map[string]bool)
-	for _, name := range s.layout.PoolNames() {
-		known[name] = true
-	}
-	for _, name := range s.selection.Pools {
-		if _, ok := poolsNamed(name, s.inventory, s.layout); ok {
-			known[name] = true
+		if !allocated[ip] {
+			look("address", []string{ip.String()}, nil, always)
 		}
 	}
-	return known
+	return found.err("nothing was released; a run without a selection lists all there is")
 }
 
 // namespace reports whether the cluster has a namespace in which nothing was found.
@@ -138,28 +127,26 @@ func (o Options) namespace(ctx context.Context, name string) census.Presence {
 	return o.HasNamespace(ctx, name)
 }
 
-// poolsOf returns the pools that any of the names that people type stands for.
-func poolsOf(names []string, inv ipam.Inventory, layout report.Layout) map[ipam.PoolRef]bool {
-	found := make(map[ipam.PoolRef]bool)
+// poolsOf returns the pools that names that people type stand for, and which of the names stand for
+// nothing. Besides those of Layout.PoolsNamed, it knows the pools without a range, such as an
+// overlapping-range reservation.
+func poolsOf(names []string, inv ipam.Inventory, layout report.Layout) (pools map[ipam.PoolRef]bool, unknown []string) {
+	pools = make(map[ipam.PoolRef]bool)
 	for _, name := range names {
-		pools, _ := poolsNamed(name, inv, layout)
-		maps.Copy(found, pools)
-	}
-	return found
-}
-
-// poolsNamed is Layout.PoolsNamed that also finds the pools that a layout does not have:
-// those without a range, such as an overlapping-range reservation.
-func poolsNamed(name string, inv ipam.Inventory, layout report.Layout) (pools map[ipam.PoolRef]bool, known bool) {
-	pools, known = layout.PoolsNamed(name)
-	for _, l := range inv.Listings {
-		for _, p := range l.Pools {
-			if !p.Range.IsValid() && (p.Name == name || judge.ShortPool(p.Name) == name) {
-				pools[ipam.PoolRef{Backend: l.Backend, Name: p.Name}], known = true, true
+		found, known := layout.PoolsNamed(name)
+		for _, l := range inv.Listings {
+			for _, p := range l.Pools {
+				if !p.Range.IsValid() && (p.Name == name || judge.ShortPool(p.Name) == name) {
+					pools[ipam.PoolRef{Backend: l.Backend, Name: p.Name}], known = true, true
+				}
 			}
 		}
+		maps.Copy(pools, found)
+		if !known {
+			unknown = append(unknown, name)
+		}
 	}
-	return pools, known
+	return pools, unknown
 }
 
 // warnOfMisspelt warns of the names in the policy that match nothing and are nearly one that

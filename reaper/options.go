@@ -21,28 +21,15 @@ import (
 // Options are the parts and the settings of a run. A field is required unless its
 // comment says what its zero value means.
 type Options struct {
-	ID      string
-	Version string
-	Address string // of the API server, for the report; on a node, empty if none is asked
-
-	// Program, Kubeconfig, Context, StateNamespace and PolicyFile are for the report. They
-	// may be empty.
-	Program        string
-	Kubeconfig     string
-	By             string // for the journal and the ledger: see journal.Run.By
-	Overrides      string // for the ledger: the flags that replaced settings of the policy
-	Context        string
-	ClientFlags    []string // see report.RunInfo
-	StateNamespace string
-	PolicyFile     string
+	ID            string
+	report.Origin        // its Cluster is an address; on a node, empty if no API server is asked
+	Overrides     string // for the ledger: the flags that replaced settings of the policy
+	PolicyFile    string // for the report; empty if the policy is from none
 
 	// PolicyInstalled is the ConfigMap that the policy is from, as namespace/name; empty if it
 	// is from a file, or the default. Caveats are what the report says before its figures.
 	PolicyInstalled string
 	Caveats         []string
-
-	// NoState is set if the state namespace does not exist, so nothing can be remembered or released.
-	NoState bool
 
 	// Shown is set if the report is printed for people on the terminal that also has the log. What both
 	// would say is then only in the report, and in a verbose log.
@@ -51,11 +38,6 @@ type Options struct {
 	// Installed returns the installed policy, with which a dry run by a file compares its verdicts. Nil:
 	// it does not.
 	Installed func(ctx context.Context) (policy.Policy, error)
-
-	// Node is the name of the node whose stores the run is about; empty for those of a
-	// cluster. StateDir is the folder of ledger, lock and journals there.
-	Node     string
-	StateDir string
 
 	// Selection narrows what the run reports and releases. The zero Selection does not.
 	Selection judge.Selection
@@ -66,12 +48,9 @@ type Options struct {
 
 	Protectors []ipam.Protector
 
-	// Remembered is the ledger that files have, for Inspect; empty if they have none.
-	Remembered ledger.Ledger
-
-	// WholeDump says that the files which Inspect reads have every list of the cluster, and Undated that
-	// they do not say when they were made.
-	WholeDump, Undated bool
+	// Files is set in a dry run on dumped files: it has no Ledgers, Journals and Lock. If the files have no
+	// pods, it has no Cluster either. Nil: the run is on a cluster, or on a node.
+	Files *Files
 
 	// Elsewhere has the backends that another run opens, by name, and says which run. The
 	// report shows them as skipped.
@@ -138,12 +117,18 @@ type Options struct {
 // info returns what identifies the run.
 func (o Options) info(dryRun bool) report.RunInfo {
 	return report.RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
-		Version: o.Version, Cluster: o.Address,
-		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace, NoState: o.NoState,
-		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir, Undated: o.Undated,
+		ID:        o.ID,
+		StartedAt: o.Now().UTC(),
+		DryRun:    dryRun,
+		Remember:  dryRun && o.Remember,
+		Origin:    o.Origin,
 		Selection: o.Selection,
-		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+		Policy: report.PolicyInfo{
+			File:        o.PolicyFile,
+			Installed:   o.PolicyInstalled,
+			GracePeriod: *o.Policy.GracePeriod,
+			MinAge:      *o.Policy.MinAge,
+		},
 	}
 }
 

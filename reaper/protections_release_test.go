@@ -23,7 +23,7 @@ func TestAddressIsReleasedOnceItsObjectHasExpired(t *testing.T) {
 	equal(t, "store before the time is over", contentsOf(t, m), before)
 	h.now = noon.Add(time.Hour)
 	rep := h.run(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Released})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
 }
 
@@ -113,7 +113,7 @@ func TestObjectThatCannotBeDecodedIsAWarning(t *testing.T) {
 	equal(t, "warning", rep.Warnings[0], says)
 	equal(t, "objects", rep.Backends[1].Undecoded, []string{says})
 	equal(t, "statuses", statuses(rep), map[string]string{"memory": "ok", "reservedIPs": "ok"})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Released})
 }
 
 // An object that may name every address protects each pool as a whole.

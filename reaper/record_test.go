@@ -137,7 +137,7 @@ func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {
 		return nil
 	})
 	rep := h.run(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Changed, "3": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Changed, "3": report.Released})
 	equal(t, "error", entryOf(t, rep, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
 	equal(t, "records", records(h.journal), []string{"memory/a/3"})
 	equal(t, "allocations left", len(contentsOf(t, m)), 2)

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
@@ -23,18 +22,12 @@ import (
 
 // An attempt is all that a round did about one allocation.
 type attempt struct {
+	task
 	judge.Orphan // the zero Orphan if the allocation is none: then it is only mended
 	decision     *judge.Decision
 	index        int // of the decision
 
-	// outcome is empty until it is decided. err says why, or what is left to do.
-	outcome report.Outcome
-	err     error
-
 	stored json.RawMessage // the data that its record needs
-	last   error           // why the last try decided nothing; nil if its release never began
-	lost   error           // why a try may have released it without an answer; nil if none did
-	begun  bool            // a try has written a part of its release
 
 	owned bool // it has an owner by now
 	spent bool // the limits count it as released
@@ -66,22 +59,11 @@ func (a *attempt) allocation() *ipam.Allocation { return a.decision.Allocation }
 func (a *attempt) pool() string { return a.allocation().Pool }
 
 // settle decides the attempt.
-func (a *attempt) settle(log *slog.Logger, outcome report.Outcome, err error) {
+func (a *attempt) settle(log *slog.Logger, outcome report.Fate, err error) {
 	a.outcome, a.err = outcome, err
 	of := a.allocation()
 	log.Debug("release", "backend", of.Backend, "pool", of.Pool, "key", of.Key, "ip", of.IP,
 		"pod", of.Owner.Pod.String(), "reason", a.decision.Reason, "outcome", outcome, "err", err)
-}
-
-// undecided returns the attempts that are not decided.
-func undecided(attempts []*attempt) []*attempt {
-	var open []*attempt
-	for _, a := range attempts {
-		if a.outcome == "" {
-			open = append(open, a)
-		}
-	}
-	return open
 }
 
 // ofBackend returns the attempts on allocations of a backend.
@@ -111,7 +93,7 @@ func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err err
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
-func planAll(attempts []*attempt, outcome report.Outcome) {
+func planAll(attempts []*attempt, outcome report.Fate) {
 	for _, a := range undecided(attempts) {
 		a.outcome = outcome
 	}
@@ -122,7 +104,7 @@ func planAll(attempts []*attempt, outcome report.Outcome) {
 func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	broken := make(map[string]bool)
 	for _, a := range attempts {
-		if group := a.allocation().Group; a.outcome != "" && group != "" {
+		if group := a.allocation().Group; a.outcome != report.Unknown && group != "" {
 			broken[group] = true
 		}
 	}
@@ -140,9 +122,6 @@ func (a *attempt) released() bool { return a.outcome == report.Released }
 func (a *attempt) done() report.Done {
 	return report.Done{Outcome: a.outcome, Err: a.err, Owned: a.owned}
 }
-
-// cause returns why the attempt was decided as it was.
-func (a *attempt) cause() error { return a.err }
 
 // release carries out the attempts of a round, backend by backend in their order, because the
 // releases of one store may depend on those of another. Pools of one backend are released
@@ -255,7 +234,7 @@ func (s *sender) doubt(attempts []*attempt) {
 		if a.lost == nil || a.released() || a.outcome == report.Deleting || a.outcome == report.Failed {
 			continue
 		}
-		then := string(a.outcome)
+		then := a.outcome.String()
 		if a.err != nil {
 			then = printable.Error(a.err)
 		}
@@ -264,7 +243,7 @@ func (s *sender) doubt(attempts []*attempt) {
 		a.settle(s.logger, report.Failed, fmt.Errorf("it may have been released: %w; and then: %s", a.lost, then))
 		doubtful = append(doubtful, a)
 	}
-	s.failPools(doubtful, " not known to be released or kept", (*attempt).cause)
+	s.failPools(doubtful, " not known to be released or kept")
 }
 
 // largestFirst returns pools with the largest ones first. Pools of the same size stay in their
@@ -321,64 +300,10 @@ func (t *tally) add(more int) {
 		float64(t.settled)/took.Seconds(), took.Round(time.Second))
 }
 
-// idleTries is how many tries in a row may decide nothing.
-const idleTries = 5
-
-// releaseBatch releases allocations of one backend. It tries again for those that were not
-// decided, each time with fresh warrants, as long as the tries decide on some. If there was
-// too little time for a batch alongside another one, its further tries run alone. Once a busy
-// API server has refused requests, a try takes at most twice as many as the last one decided
-// on, or half as many as that took if it decided on none, until the server refuses nothing again.
+// releaseBatch releases allocations of one backend, each try with fresh warrants. If there was
+// too little time for a batch alongside another one, its further tries run alone.
 func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
-	open, most := batch, len(batch)
-	var asked time.Duration // the longest wait that the store asked for
-	var halted error        // why the last try released nothing, if the run may not
-	again, late, idle := false, false, 0
-	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
-	patient := retry.BackoffFunc(func() (time.Duration, bool) {
-		wait, _ := backoff.Next()
-		return max(wait, asked), idle == idleTries
-	})
-	_ = retry.Do(ctx, patient, func(ctx context.Context) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if again {
-			s.confirmer.Forget()
-		}
-		some, others := open[:min(most, len(open))], open[min(most, len(open)):]
-		answers, err := s.try(ctx, some, late)
-		if err != nil {
-			return err
-		}
-		again = true
-		late = late || slices.ContainsFunc(answers, isLate)
-		s.settle(some, answers)
-		left := undecided(some)
-		open = slices.Concat(others, left)
-		if len(open) == 0 {
-			return nil
-		}
-		asked = 0
-		for _, a := range left {
-			asked = max(asked, ipam.RetryAfter(a.last))
-		}
-		switch decided := len(some) - len(left); {
-		case decided > 0:
-			idle, most = 0, min(2*decided, len(batch))
-		case asked > 0 && most > 1:
-			most = (most + 1) / 2
-		default:
-			idle++
-		}
-		if asked == 0 && len(left) > 0 { // the API server refuses nothing now
-			most = len(batch)
-		}
-		if halted = s.confirmer.Halted(); isEnd(halted) {
-			return halted
-		}
-		return retry.RetryableError(open[0].last)
-	})
+	open, halted := carrier[*attempt]{s.try, s.settle, s.confirmer.Halted}.carry(ctx, batch)
 	var failed []*attempt
 	for _, a := range open { // without a last answer, only the end of ctx, or of all releases, can have left it open
 		stopped := a.last == nil || ended(ctx, a.last) || isEnd(halted) || errors.As(a.last, new(*ipam.HaltedError))
@@ -389,13 +314,16 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		a.settle(s.logger, report.Failed, a.last)
 		failed = append(failed, a)
 	}
-	s.failPools(failed, " not released", (*attempt).cause)
+	s.failPools(failed, " not released")
 }
 
 // try confirms and releases a batch once, alongside another one or alone. It returns one
 // answer for each attempt, in their order: that of the second look, or else that of the store.
 // The error says that ctx ended before the batch had its turn.
-func (s *sender) try(ctx context.Context, batch []*attempt, alone bool) ([]error, error) {
+func (s *sender) try(ctx context.Context, batch []*attempt, again, alone bool) ([]error, error) {
+	if again {
+		s.confirmer.Forget()
+	}
 	takes := int64(1)
 	if alone {
 		takes = batchesAtOnce
@@ -436,39 +364,27 @@ func (s *sender) try(ctx context.Context, batch []*attempt, alone bool) ([]error
 	return answers, nil
 }
 
-// settle decides the attempts of a batch by their answers. It keeps the answers that decide
-// nothing.
+// settle decides the attempts of a batch by their answers.
 func (s *sender) settle(batch []*attempt, answers []error) {
-	var failed, deleting, unfinished []*attempt
+	remarkable := make(map[report.Fate][]*attempt) // those with an error
 	for i, a := range batch {
-		err := answers[i]
-		outcome, decided := outcomeOf(err)
+		outcome, decided := outcomeOf(answers[i])
 		if !decided {
-			a.last = err
-			if a.lost == nil && errors.Is(err, ipam.ErrLost) {
-				a.lost = err
-			}
-			a.begun = a.begun || errors.Is(err, ipam.ErrBegun)
 			continue
 		}
-		a.settle(s.logger, outcome, err)
-		switch {
-		case outcome == report.Failed:
-			failed = append(failed, a)
-		case outcome == report.Deleting:
-			deleting = append(deleting, a)
-		case outcome == report.Released && err != nil:
-			unfinished = append(unfinished, a)
+		a.settle(s.logger, outcome, answers[i])
+		if a.err != nil {
+			remarkable[outcome] = append(remarkable[outcome], a)
 		}
 	}
-	s.failPools(failed, " not released", (*attempt).cause)
-	s.failPools(deleting, " not gone yet", (*attempt).cause)
-	s.failPools(unfinished, "", (*attempt).cause)
+	s.failPools(remarkable[report.Failed], " not released")
+	s.failPools(remarkable[report.Deleting], " not gone yet")
+	s.failPools(remarkable[report.Released], "") // there is something left to do
 }
 
 // outcomeOf returns the outcome that an answer of the second look or of a store means.
 // It reports false if nothing was decided.
-func outcomeOf(err error) (outcome report.Outcome, decided bool) {
+func outcomeOf(err error) (outcome report.Fate, decided bool) {
 	switch {
 	case err == nil, errors.Is(err, ipam.ErrUnfinished):
 		return report.Released, true
@@ -489,10 +405,4 @@ func outcomeOf(err error) (outcome report.Outcome, decided bool) {
 func isEnd(err error) bool {
 	var halted *ipam.HaltedError
 	return errors.As(err, &halted) && halted.End
-}
-
-// isLate reports whether an answer says that there was too little time for a batch.
-func isLate(err error) bool {
-	var expired *ipam.ExpiredError
-	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }

@@ -168,7 +168,7 @@ func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
 			return errs[:min(4, len(errs))]
 		}, 1, 1, 1, 1, 1)
 		rep, failures := h.partial(t)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+		equal(t, "outcomes", outcomes(rep), map[string]report.Fate{
 			"0": report.Released, "1": report.Failed, "2": report.Failed, "3": report.Failed, "4": report.Failed,
 		})
 		equal(t, "failures", failures, []string{

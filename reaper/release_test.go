@@ -23,9 +23,8 @@ import (
 // Promise 4. Every attempt looks at the owners again, and uses no warrant twice.
 func TestEachAttemptHasFreshWarrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		as := allocations(60)
 		var attempts [][]ipam.Warrant
-		s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 			attempts = append(attempts, ws)
 			for _, w := range ws {
 				if _, err := w.Allocation(); err != nil {
@@ -38,10 +37,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				answers[i] = fmt.Errorf("%w: busy", ipam.ErrAgain)
 			}
 			return answers
-		}}
-		h := newHarness(s)
-		h.policy.Limits.MaxFraction = new(1.0)
-		h.pods.Add(census.Pod{Ref: other})
+		}, 60)
 		began := time.Now()
 		h.run(t)
 		looks := 0
@@ -53,7 +49,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 		if len(attempts) != 4 {
 			t.Fatalf("%d attempts, want 4", len(attempts))
 		}
-		for n, want := range []int{len(as), len(as) - 1, len(as) - 2, len(as) - 3} {
+		for n, want := range []int{60, 59, 58, 57} {
 			equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
 		}
 		for _, ws := range attempts[:3] {
@@ -72,15 +68,13 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, []ipam.Warrant) []error {
+		h := batchHarness(func(context.Context, []ipam.Warrant) []error {
 			attempts++
 			if attempts == 1 {
 				return []error{&ipam.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
 			}
 			return []error{nil}
-		}}
-		h := newHarness(s)
-		h.pods.Add(census.Pod{Ref: other})
+		}, 1)
 		began := time.Now()
 		h.run(t)
 		if pause := time.Since(began); attempts != 2 || pause < 7*time.Second || pause > 8*time.Second {
@@ -108,72 +102,57 @@ func TestAllocationsThatNameNoPodAreReleasedLast(t *testing.T) {
 	equal(t, "batches", order, [][]string{{"1", "3"}, {"0", "2"}})
 }
 
-// A server that refuses the requests of a whole batch gets smaller ones, until all is released.
-func TestBatchShrinksWhileTheAPIServerRefusesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-			answers := make([]error, len(ws))
-			for i := range answers {
-				if len(ws) > 10 {
-					answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
-				}
-			}
-			return answers
-		}}
-		h := newHarness(s)
-		h.policy.Limits.MaxFraction = new(1.0)
-		h.pods.Add(census.Pod{Ref: other})
-		equal(t, "released", h.run(t).Summary.Released, 100)
-	})
-}
-
-// While a server answers only some requests of each attempt, an attempt takes twice as many as the
-// last one decided on.
+// Promise 9. While a busy API server refuses requests, an attempt takes at most twice as many as the last one
+// decided on. Releases that fail for other reasons keep the others of the batch from no attempt.
 func TestBatchTakesWhatABusyAPIServerAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sizes []int
-		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-			sizes = append(sizes, len(ws))
-			answers := make([]error, len(ws))
-			for i := 10; i < len(ws); i++ {
-				answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
+	busy := &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
+	for _, tt := range []struct {
+		name     string
+		answer   func(attempts []int, i, key int) error // attempts are as many as that, by how many they took
+		released int
+		attempts []int // nil: any
+	}{
+		{"it refuses whole batches", func(attempts []int, _, _ int) error {
+			if attempts[len(attempts)-1] > 10 {
+				return busy
 			}
-			return answers
-		}}
-		h := newHarness(s)
-		h.policy.Limits.MaxFraction = new(1.0)
-		h.pods.Add(census.Pod{Ref: other})
-		equal(t, "released", h.run(t).Summary.Released, 100)
-		equal(t, "attempts", sizes, []int{100, 20, 20, 20, 20, 20, 20, 20, 20, 10})
-	})
-}
-
-// Promise 9. After a busy API server made the attempts small, releases that fail for other reasons do
-// not keep the others of the batch from their attempt.
-func TestFailingReleasesDoNotStarveTheOthersOfABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-			attempts++
-			answers := make([]error, len(ws))
-			for i, w := range ws {
-				key, _ := strconv.Atoi(w.For().Key)
-				switch {
-				case attempts == 1 && i < 98:
-					answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
-				case key < 50:
-					answers[i] = ipam.ErrAgain
+			return nil
+		}, 100, nil},
+		{"it answers some requests", func(_ []int, i, _ int) error {
+			if i >= 10 {
+				return busy
+			}
+			return nil
+		}, 100, []int{100, 20, 20, 20, 20, 20, 20, 20, 20, 10}},
+		{"half fails for other reasons", func(attempts []int, i, key int) error {
+			switch {
+			case len(attempts) == 1 && i < 98:
+				return busy
+			case key < 50:
+				return ipam.ErrAgain
+			}
+			return nil
+		}, 50, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var attempts []int
+			h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
+				attempts = append(attempts, len(ws))
+				answers := make([]error, len(ws))
+				for i, w := range ws {
+					key, _ := strconv.Atoi(w.For().Key)
+					answers[i] = tt.answer(attempts, i, key)
 				}
+				return answers
+			}, 100)
+			rep, err := reaper.Run(t.Context(), h.options())
+			equal(t, tt.name+": all were released", err == nil, tt.released == 100)
+			equal(t, tt.name+": released", rep.Summary.Released, tt.released)
+			if tt.attempts != nil {
+				equal(t, tt.name+": attempts", attempts, tt.attempts)
 			}
-			return answers
-		}}
-		h := newHarness(s)
-		h.policy.Limits.MaxFraction = new(1.0)
-		h.pods.Add(census.Pod{Ref: other})
-		rep, err := reaper.Run(t.Context(), h.options())
-		equal(t, "releases failed", err != nil, true)
-		equal(t, "released", rep.Summary.Released, 50)
-	})
+		})
+	}
 }
 
 // Promise 1. The pod comes back between two attempts.
@@ -190,7 +169,7 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 			return errConnection
 		})
 		rep := h.run(t)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Returned, "3": report.Released})
+		equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Returned, "3": report.Released})
 		delete(before, "a/3")
 		equal(t, "store", contentsOf(t, m), before)
 	})
@@ -200,7 +179,7 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		answer error
-		want   report.Outcome
+		want   report.Fate
 		counts report.Counts
 	}{
 		{nil, report.Released, report.Counts{Released: 1}},
@@ -212,7 +191,7 @@ func TestOutcomes(t *testing.T) {
 		{fmt.Errorf("%w: %w", ipam.ErrUnfinished, ipam.ErrAgain), report.Released, report.Counts{Released: 1}},
 		{errors.New("never heard of it"), report.Failed, report.Counts{Failed: 1}},
 	} {
-		t.Run(string(tt.want), func(t *testing.T) {
+		t.Run(tt.want.String(), func(t *testing.T) {
 			answer := tt.answer
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
@@ -244,7 +223,7 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer error
-		want   report.Outcome
+		want   report.Fate
 		says   string // the run
 	}{
 		{"released", nil, report.Released, "1 release not begun: interrupted"},
@@ -277,10 +256,10 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 		}
 		var got []string
 		for _, e := range rep.Entries {
-			got = append(got, e.Backend+"/"+e.Key+" "+string(e.Outcome))
+			got = append(got, e.Backend+"/"+e.Key+" "+e.Outcome.String())
 		}
 		slices.Sort(got)
-		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + string(tt.want), "two/1 kept", "two/2 notBegun"})
+		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + tt.want.String(), "two/1 kept", "two/2 notBegun"})
 		equal(t, "failed, and not begun", rep.Summary.Failed+rep.Summary.NotBegun+rep.Summary.Released, 2)
 		equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
 		equal(t, "its requests", *askedTwo, []string{"list", "record"})

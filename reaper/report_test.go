@@ -23,7 +23,7 @@ import (
 
 // Promise 7.
 func TestBriefReportLeavesOutAllocationsInUseWithoutANote(t *testing.T) {
-	entry := func(key string, decision judge.Verdict, note string, outcome report.Outcome) report.Entry {
+	entry := func(key string, decision judge.Verdict, note string, outcome report.Fate) report.Entry {
 		return report.Entry{Key: key, Verdict: decision, Note: note, Outcome: outcome}
 	}
 	r := report.Report{Entries: []report.Entry{

@@ -25,13 +25,8 @@ import (
 // RestoreOptions are the parts and the settings of a restore. A field is required unless
 // its comment says what its zero value means.
 type RestoreOptions struct {
-	ID      string
-	Version string
-	Address string // of the API server, for the report
-	By      string // for the ledger: see journal.Run.By
-
-	Node     string // see Options
-	StateDir string
+	ID string
+	report.Origin
 
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
@@ -84,14 +79,11 @@ type restoreCall struct {
 
 // A restoration is all that a restore did about one record.
 type restoration struct {
+	task
 	ipam.Record
-	write   int                   // the last write of the journal that has the record
-	outcome report.RestoreOutcome // empty until it is decided
-	err     error                 // why it was not put back, or stays alone
-	note    string                // what speaks against putting it back, and why it goes back all the same
-	last    error                 // why the last try decided nothing
-	lost    bool                  // a try may have put it back without an answer
-	touched bool                  // it is not certain that nothing was written
+	write   int    // the last write of the journal that has the record
+	note    string // what speaks against putting it back, and why it goes back all the same
+	touched bool   // it is not certain that nothing was written
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -111,7 +103,10 @@ type restoration struct {
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
 	r := &restoreCall{RestoreOptions: o, info: report.RunInfo{
-		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
+		ID:        o.ID,
+		StartedAt: o.Now().UTC(),
+		DryRun:    o.DryRun,
+		Origin:    o.Origin,
 		Selection: o.Selection,
 	}}
 	if o.DryRun {
@@ -227,7 +222,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 	r.refuse(o, r.chosen)
 	addresses := addressesOf(r.chosen)
 	r.keepWhole(addresses)
-	free := undecidedOf(r.chosen)
+	free := undecided(r.chosen)
 	if !r.DryRun {
 		r.rememberRestored(ctx, free)
 	}
@@ -244,7 +239,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		r.failures = append(r.failures, ipam.Worded(printable.Counted(taken, "allocation")+" cannot be put back: taken by now; restore again once their owners have ended", ipam.ErrTaken))
 	}
 	// A restore that puts nothing back leaves nothing that a run could release.
-	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {
+	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost != nil }) {
 		r.warn(r.unsaved)
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures
@@ -386,12 +381,11 @@ func (r *restoreCall) resolvePools(ctx context.Context, inv ipam.Inventory) erro
 	r.warn(warnings...)
 	layout.Networks = slices.DeleteFunc(layout.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
 	found := search{where: r.where()}
-	for _, name := range r.Selection.Pools {
-		if _, known := poolsNamed(name, inv, layout); !known {
-			found.miss("pool", name, layout.PoolNames())
-		}
+	var unknown []string
+	r.Selection.Found, unknown = poolsOf(r.Selection.Pools, inv, layout)
+	for _, name := range unknown {
+		found.miss("pool", name, layout.PoolNames())
 	}
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
 	r.chosen = r.choose()
 	return found.err(nothingBack)
 }

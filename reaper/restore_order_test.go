@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -14,22 +15,24 @@ import (
 // A restoring backend has its own Restore.
 type restoring struct {
 	ipam.Backend
-	restore func(ctx context.Context, pool string, rs []ipam.Record) []error
+	restore func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error
 }
 
-func (r restoring) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return r.restore(ctx, pool, rs)
+func (r restoring) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+	return r.restore(ctx, pool, rs, permit)
 }
 
-// logged returns the backend, and notes the keys of each Restore.
+// logged returns the backend, and notes the keys of each Restore that may write.
 func logged(b ipam.Backend, calls *[][]string) ipam.Backend {
-	return restoring{b, func(ctx context.Context, pool string, rs []ipam.Record) []error {
+	return restoring{b, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
 		var keys []string
 		for _, r := range rs {
 			keys = append(keys, r.Key)
 		}
-		*calls = append(*calls, keys)
-		return b.Restore(ctx, pool, rs)
+		if permit() == nil {
+			*calls = append(*calls, keys)
+		}
+		return b.Restore(ctx, pool, rs, permit)
 	}}
 }
 
@@ -77,9 +80,9 @@ func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	r := newReleasedHarness(t)
 	first, lost := r.backends[0], false
-	lossy := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record) []error {
-		errs := first.Restore(ctx, pool, rs)
-		if !lost {
+	lossy := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+		errs := first.Restore(ctx, pool, rs, permit)
+		if !lost && permit() == nil {
 			lost = true
 			return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}, len(rs))
 		}
@@ -88,4 +91,20 @@ func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	rep := r.restore(t, func(o *reaper.RestoreOptions) { o.Backends = []ipam.Backend{lossy, r.backends[1]} })
 	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
 	r.wantRestored(t)
+}
+
+// Promise 1. A request of a restore that has queued is sent only if the look at the stores is still fresh.
+func TestQueuedRequestOfARestoreNeedsItsPermit(t *testing.T) {
+	r := newReleasedHarness(t)
+	first := r.backends[0]
+	slow := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+		if permit() != nil {
+			return first.Restore(ctx, pool, rs, permit)
+		}
+		r.now = r.now.Add(ipam.FreshnessNeverAdopted + time.Second)
+		return slices.Repeat([]error{ipam.TurnOf(ctx).Halted()}, len(rs))
+	}}
+	rep, _ := r.restorePartly(t, func(o *reaper.RestoreOptions) { o.Backends = []ipam.Backend{slow, r.backends[1]} })
+	equal(t, "outcomes", restoreOutcomes(rep), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
+	equal(t, "error", rep.Entries[0].Error, "the restore stalled, and others may have got the address: restore again")
 }

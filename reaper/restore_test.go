@@ -24,7 +24,7 @@ import (
 // restoreOptions returns the options of a restore of the last run.
 func (h *harness) restoreOptions(change ...func(*reaper.RestoreOptions)) reaper.RestoreOptions {
 	o := reaper.RestoreOptions{
-		ID: "restore-1", Version: "v1", Address: "https://cluster", Journal: h.journal.Read(),
+		ID: "restore-1", Origin: report.Origin{Version: "v1", Cluster: "https://cluster"}, Journal: h.journal.Read(),
 		Backends: h.backends, Protectors: h.protectors, Cluster: h.pods,
 		Now:    func() time.Time { return h.now },
 		Logger: slog.New(slog.DiscardHandler),
@@ -107,7 +107,7 @@ func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 	run := journal.Run{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"}
 	equal(t, "report", rep, report.RestoreReport{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "RestoreReport",
-		Run:     report.RunInfo{ID: "restore-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Run:     report.RunInfo{ID: "restore-1", StartedAt: noon, FinishedAt: noon, Origin: report.Origin{Version: "v1", Cluster: "https://cluster"}},
 		Journal: run,
 		Summary: report.RestoreCounts{Records: 3, Restored: 3},
 		Entries: []report.RestoreEntry{
@@ -168,20 +168,6 @@ func TestDryRunOfARestorePlansOneRecordOfAPlace(t *testing.T) {
 	})
 }
 
-func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
-	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Selection.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
-	equal(t, "fates", restoreOutcomes(report), []string{"one/a/3 restored"})
-	delete(r.beforeOne, "a/2")
-	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
-	equal(t, "allocations of the second store", len(contentsOf(t, r.two)), 1)
-
-	report = r.restore(t, func(o *reaper.RestoreOptions) {
-		o.Selection.Addresses = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")}
-	})
-	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
-}
-
 // Promise 1. What a run released from one etcd is not put into another one.
 func TestRestoreIntoAnotherStoreIsRefused(t *testing.T) {
 	for _, tt := range []struct {
@@ -236,7 +222,7 @@ func TestJournalOfAnotherCluster(t *testing.T) {
 	}{
 		{"the same, at another address", "one", "one", nil, false, nil},
 		{"another one", "one", "two", nil, true, nil},
-		{"another one at the same address", "one", "two", func(o *reaper.RestoreOptions) { o.Address = "https://cluster" }, true, nil},
+		{"another one at the same address", "one", "two", func(o *reaper.RestoreOptions) { o.Origin.Cluster = "https://cluster" }, true, nil},
 		{"another one, accepted", "one", "two", func(o *reaper.RestoreOptions) { o.AcceptOtherCluster = true }, false, []string{another}},
 		{"the journal does not say", "", "two", nil, false, address},
 		{"the cluster does not say", "one", "", nil, false, address},
@@ -248,7 +234,7 @@ func TestJournalOfAnotherCluster(t *testing.T) {
 				r := newReleasedHarness(t)
 				before := contentsOf(t, r.one)
 				report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) {
-					o.Address, o.Journal.Run.ClusterUID, o.ClusterUID, o.DryRun = elsewhere, tt.journal, tt.is, dry
+					o.Origin.Cluster, o.Journal.Run.ClusterUID, o.ClusterUID, o.DryRun = elsewhere, tt.journal, tt.is, dry
 					if tt.change != nil {
 						tt.change(o)
 					}

@@ -135,10 +135,7 @@ func TestPoolThatCannotBeReadRefusesWhatItMayHave(t *testing.T) {
 		{name: "a store of other networks", own: []step{own}, other: []step{{err: errConnection}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			store := restoring{scriptedStore{name: "fixed", steps: tt.own}, func(_ context.Context, _ string, rs []ipam.Record) []error {
-				return make([]error, len(rs))
-			}}
-			h := newHarness(store, scriptedStore{name: "beside", steps: tt.beside}, scriptedStore{name: "other", steps: tt.other})
+			h := newHarness(scriptedStore{name: "fixed", steps: tt.own}, scriptedStore{name: "beside", steps: tt.beside}, scriptedStore{name: "other", steps: tt.other})
 			h.pods.Add(tt.pod)
 			h.protectors = []ipam.Protector{&tt.keeps}
 			rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {

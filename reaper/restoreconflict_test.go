@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,9 +32,12 @@ type conflict struct {
 // to put back.
 func (c conflict) restore(t *testing.T) (entry report.RestoreEntry, written []ipam.Record) {
 	t.Helper()
-	store := restoring{fixedStore(c.pools), func(_ context.Context, _ string, rs []ipam.Record) []error {
-		written = append(written, rs...)
-		return make([]error, len(rs))
+	store := restoring{fixedStore(c.pools), func(_ context.Context, _ string, rs []ipam.Record, permit ipam.Permit) []error {
+		refused := permit()
+		if refused == nil {
+			written = append(written, rs...)
+		}
+		return slices.Repeat([]error{refused}, len(rs))
 	}}
 	h := newHarness(store, namedStore{c.second, "second"})
 	h.pods.Add(c.pods...)
@@ -192,7 +196,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*releasedHarness)
-		want   report.RestoreOutcome // of both records of the first store
+		want   report.Fate // of both records of the first store
 		why    string
 	}{
 		{"the store cannot be listed", func(r *releasedHarness) {
@@ -214,7 +218,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			before := contentsOf(t, r.one)
 			report, err := r.restorePartly(t)
 			equal(t, "fates", restoreOutcomes(report), []string{
-				"one/a/2 " + string(tt.want), "one/a/3 " + string(tt.want), "two/a/10.1.0.2/10.1.0.2 restored",
+				"one/a/2 " + tt.want.String(), "one/a/3 " + tt.want.String(), "two/a/10.1.0.2/10.1.0.2 restored",
 			})
 			whole := "one: a: 2: " + tt.why
 			if errors.Is(err, ipam.ErrTaken) { // one line is enough for all

@@ -74,13 +74,13 @@ func (r *restoreCall) refuse(o occupancy, records []*restoration) {
 			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
 			continue
 		}
-		if err := o.conflict(back.Record); err != nil {
+		if err := o.conflict(back.allocation()); err != nil {
 			r.settle(back, report.Taken, err)
 			continue
 		}
-		back.InUse, back.note = o.inUse(back.Record), ""
+		back.InUse, back.note = o.inUse(back.allocation()), ""
 		r.refuseUnread(o, back)
-		if back.outcome == "" {
+		if back.outcome == report.Unknown {
 			r.refuseSecond(o, back)
 		}
 	}
@@ -157,7 +157,7 @@ func mayHave(unread error, network string, ip netip.Addr) bool {
 // the pod would ever take the second one. It goes back all the same if an earlier sandbox may still run,
 // which is what an undo is for.
 func (r *restoreCall) refuseSecond(o occupancy, back *restoration) {
-	other := o.another(back.allocation(), r.Journal.Records)
+	other := o.another(back, r.Journal.Records)
 	if other == nil {
 		return
 	}
@@ -181,15 +181,16 @@ func (back *restoration) add(sentence string) {
 	back.note += sentence
 }
 
-// another returns an allocation with another address that the pod of the given one has got on the same
+// another returns an allocation with another address that the pod of a record has got on the same
 // interface, if a later sandbox would adopt either; nil if there is none, or if the pod shows the address.
 // An interface without a name may be any. What the journal has was there before the run that wrote it.
-func (o occupancy) another(a *ipam.Allocation, journal []ipam.Record) *ipam.Allocation {
+func (o occupancy) another(back *restoration, journal []ipam.Record) *ipam.Allocation {
+	a := back.allocation()
 	if pod, _ := o.census.Pod(a.Owner.Pod); pod.Shows(a.IP) {
 		return nil
 	}
 	for _, other := range o.adoptive[podInPool{ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Owner.Pod}] {
-		one, two := a.Owner.Interface, other.Owner.Interface
+		one, two := back.Owner.Interface, other.Owner.Interface
 		if other.IP == a.IP || one != two && one != "" && two != "" {
 			continue
 		}
@@ -204,33 +205,30 @@ func (o occupancy) another(a *ipam.Allocation, journal []ipam.Record) *ipam.Allo
 
 // inUse reports whether the pod of the record still has its address, as its status says. A tenant
 // may write anything into annotations, and a forged journal anything into a record.
-func (o occupancy) inUse(rec ipam.Record) bool {
-	ip, err := netip.ParseAddr(rec.IP)
-	pod, _ := o.census.Pod(rec.Owner.PodRef())
-	return err == nil && !pod.Finished && pod.Proves(ip)
+func (o occupancy) inUse(a *ipam.Allocation) bool {
+	pod, _ := o.census.Pod(a.Owner.Pod)
+	return a.IP.IsValid() && !pod.Finished && pod.Proves(a.IP)
 }
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another
 // owner, whether or not the place of the record is free.
-func (o occupancy) conflict(rec ipam.Record) error {
-	ip, err := netip.ParseAddr(rec.IP)
-	if err != nil {
-		return nil // the record has no address
+func (o occupancy) conflict(a *ipam.Allocation) error {
+	if !a.IP.IsValid() {
+		return nil
 	}
-	pod := rec.Owner.PodRef()
-	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod, Sandbox: rec.Owner.Sandbox}}
+	pod := a.Owner.Pod
 	for claim := range o.facts.Case(a).ClaimsOfOthers {
 		if !claim.By.MayBe(pod) { // a guest may have the address from this pod
 			return fmt.Errorf("%w: %s", ipam.ErrTaken, claim)
 		}
 	}
-	for _, by := range o.reserved[ip] {
+	for _, by := range o.reserved[a.IP] {
 		if pod != (ipam.PodRef{}) && pod != by.Pod {
 			return fmt.Errorf("%w: %s keeps the address for pod %s", ipam.ErrTaken, by.Name, by.Pod)
 		}
 	}
-	for _, other := range o.taken[ip] {
-		if o.compete(a, other) && !sharesOwner(rec, *other) {
+	for _, other := range o.taken[a.IP] {
+		if o.compete(a, other) && !sharesOwner(a, other) {
 			return fmt.Errorf("%w: the address is allocated to %s", ipam.ErrTaken, other.Owner)
 		}
 	}
@@ -249,13 +247,13 @@ func (o occupancy) compete(a, b *ipam.Allocation) bool {
 
 // sharesOwner reports whether it is certain that the other allocation is for the same
 // pod; or for the same sandbox, if the record names no pod.
-func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
-	switch pod := r.Owner.PodRef(); {
-	case other.Unreadable != "" || other.Foreign != "":
+func sharesOwner(a, other *ipam.Allocation) bool {
+	switch {
+	case other.Unreadable != "" || other.Foreign != "", a.Owner.Pod != other.Owner.Pod:
 		return false
-	case pod != ipam.PodRef{}:
-		return other.Owner.Pod == pod
+	case a.Owner.Pod != ipam.PodRef{}:
+		return true
 	default:
-		return other.Owner.Pod == ipam.PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
+		return a.Owner.Sandbox != "" && a.Owner.Sandbox == other.Owner.Sandbox
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sethvargo/go-retry"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -97,7 +97,7 @@ func (a returning) refused() *restoration {
 func (r *restoreCall) keepWhole(some []returning) {
 	for _, a := range some {
 		if refused := a.refused(); refused != nil {
-			for _, back := range undecidedOf(a) {
+			for _, back := range undecided(a) {
 				r.settle(back, refused.outcome, refused.asWhole())
 			}
 		}
@@ -107,17 +107,6 @@ func (r *restoreCall) keepWhole(some []returning) {
 // asWhole returns why the other records of the address do not go back.
 func (back *restoration) asWhole() error {
 	return fmt.Errorf("an address goes back as a whole, and not into %s %s: %w", back.Backend, back.Pool, back.err)
-}
-
-// undecidedOf returns the records that are not decided.
-func undecidedOf(records []*restoration) []*restoration {
-	var open []*restoration
-	for _, back := range records {
-		if back.outcome == "" {
-			open = append(open, back)
-		}
-	}
-	return open
 }
 
 // place returns the place of the record.
@@ -132,7 +121,7 @@ func (back *restoration) at() string {
 func (back *restoration) allocation() *ipam.Allocation {
 	a := &ipam.Allocation{Backend: back.Backend, Pool: back.Pool, Key: back.Key}
 	a.IP, _ = netip.ParseAddr(back.IP) // it may have none
-	a.Owner = ipam.Owner{Pod: back.Owner.PodRef(), Sandbox: back.Owner.Sandbox, Interface: back.Owner.Interface}
+	a.Owner = ipam.Owner{Pod: back.Owner.PodRef(), Sandbox: back.Owner.Sandbox}
 	return a
 }
 
@@ -154,7 +143,7 @@ func (r *restoreCall) occupied(ctx context.Context, inv ipam.Inventory) (occupan
 // addresses once more. A dry run has done so, and does the same up to there.
 func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []returning) {
 	records := slices.Concat(some...)
-	open := undecidedOf(records)
+	open := undecided(records)
 	if len(open) == 0 {
 		return
 	}
@@ -169,9 +158,15 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		r.refuse(o, open)
 		r.keepWhole(some)
 	}
-	looked := r.Now()
+	permit := r.whileFresh(r.Now())
 	for _, b := range slices.Backward(r.Backends) {
-		r.ask(ctx, b, undecidedOf(records), b.Compare, r.compared)
+		r.ask(ctx, b, undecided(records), onlyLook)
+	}
+	for _, back := range records {
+		back.touched = false // that was only a look
+		if back.outcome == report.Restorable {
+			back.task = task{}
+		}
 	}
 	r.keepWhole(some)
 	r.admit(o, some)
@@ -179,10 +174,10 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		if r.DryRun {
 			break
 		}
-		r.ask(ctx, b, undecidedOf(records), r.whileFresh(looked, b.Restore), r.written)
+		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecided(records), permit)
 		r.keepWhole(some)
 	}
-	for _, back := range undecidedOf(records) {
+	for _, back := range undecided(records) {
 		r.settle(back, report.Restorable, nil) // in a dry run
 	}
 	r.takeBack(ctx, some)
@@ -191,108 +186,89 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 // errStalled says that nothing was written because the look at the stores was too long ago.
 var errStalled = errors.New("the restore stalled, and others may have got the address: restore again")
 
-// whileFresh returns the given Backend.Restore, which refuses to write if the look before it is too old by
-// either clock, or another holder may have the lock: the store compares the place alone, and another pool may
-// have given out the address since.
-func (r *restoreCall) whileFresh(looked time.Time, write func(context.Context, string, []ipam.Record) []error) func(context.Context, string, []ipam.Record) []error {
-	return func(ctx context.Context, pool string, rs []ipam.Record) []error {
+// whileFresh returns a permit that ends when the look before the writes is too old by either clock, or
+// another holder may have the lock: the store compares the place alone, and another pool may have given out
+// the address since.
+func (r *restoreCall) whileFresh(looked time.Time) ipam.Permit {
+	return func() error {
 		stale := ipam.AgeOf(looked, r.Now()) > ipam.FreshnessNeverAdopted
 		if stale || r.Lock != nil && r.Lock.Lapsed() != nil {
-			return slices.Repeat([]error{errStalled}, len(rs))
+			return errStalled
 		}
-		return write(ctx, pool, rs)
+		return nil
 	}
 }
+
+// errFree is the answer for a record whose place is free.
+var errFree = errors.New("its place is free")
+
+// onlyLook is a permit that refuses every write.
+func onlyLook() error { return errFree }
 
 // admit decides what cannot go back because another record of the journal goes there first.
 func (r *restoreCall) admit(o occupancy, some []returning) {
 	for _, a := range some {
-		open := undecidedOf(a)
+		open := undecided(a)
 		for _, back := range open {
 			if slices.ContainsFunc(r.admitted[back.at()], func(first *restoration) bool {
 				other := first.allocation()
-				return first.place() == back.place() || o.compete(back.allocation(), other) && !sharesOwner(back.Record, *other)
+				return first.place() == back.place() || o.compete(back.allocation(), other) && !sharesOwner(back.allocation(), other)
 			}) {
 				r.settle(back, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
 			}
 		}
 		r.keepWhole([]returning{a})
-		for _, back := range undecidedOf(a) {
+		for _, back := range undecided(a) {
 			r.admitted[back.at()] = append(r.admitted[back.at()], back)
 		}
 	}
 }
 
-// ask asks a backend about its records, pool by pool. It asks again about those that were not decided.
-func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration,
-	ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error),
-) {
+// ask asks a backend to put back its records, pool by pool.
+func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration, permit ipam.Permit) {
+	c := carrier[*restoration]{
+		try: func(ctx context.Context, some []*restoration, _, _ bool) ([]error, error) {
+			asked := make([]ipam.Record, len(some))
+			for i, back := range some {
+				asked[i] = back.Record
+			}
+			return b.Restore(ctx, asked[0].Pool, asked, permit), nil
+		},
+		settle: func(some []*restoration, answers []error) {
+			for i, back := range some {
+				r.answered(back, answers[i])
+			}
+		},
+		halted: func() error { return nil }, // the permit says so
+	}
 	mine := slices.DeleteFunc(records, func(back *restoration) bool { return back.Backend != b.Name() })
 	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
-		for open := range slices.Chunk(pool, ipam.MaxBatch) {
-			backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
-			err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-				open = try(ctx, open, ask, decide)
-				if len(open) == 0 {
-					return nil
-				}
-				return retry.RetryableError(open[0].last)
-			})
+		for batch := range slices.Chunk(pool, ipam.MaxBatch) {
+			open, _ := c.carry(ctx, batch)
 			for _, back := range open {
-				r.settle(back, report.NotRestored, cmp.Or(back.last, err)) // without a last try, it had not begun
+				r.settle(back, report.NotRestored, cmp.Or(back.last, ctx.Err())) // without a last try, it had not begun
 			}
 		}
 	}
 }
 
-// try asks a backend about records of one pool once. It returns those that were not decided.
-func try(ctx context.Context, batch []*restoration, ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error)) (open []*restoration) {
-	records := make([]ipam.Record, len(batch))
-	for n, back := range batch {
-		records[n] = back.Record
-	}
-	errs := ask(ctx, batch[0].Pool, records)
-	for n, back := range batch {
-		err := ipam.ErrNoAnswer
-		if n < len(errs) {
-			err = errs[n]
-		}
-		if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrPresent) && !errors.Is(err, ipam.ErrTaken) {
-			back.last = err
-			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
-			open = append(open, back)
-			continue
-		}
-		decide(back, err)
-	}
-	for _, back := range open {
-		back.touched = back.touched || back.lost
-	}
-	return open
-}
-
-// compared takes the answer of Backend.Compare.
-func (r *restoreCall) compared(back *restoration, err error) {
+// answered takes the answer of a store to Backend.Restore.
+func (r *restoreCall) answered(back *restoration, err error) {
+	there := err == nil || errors.Is(err, ipam.ErrPresent) && back.lost != nil // by a try whose answer was lost
 	switch {
-	case err == nil:
+	case there:
+		back.touched = true
+		r.settle(back, report.Restored, nil)
+	case errors.Is(err, errFree):
+		back.outcome = report.Restorable
 	case errors.Is(err, ipam.ErrPresent):
 		r.settle(back, report.AlreadyThere, nil)
 	case errors.Is(err, ipam.ErrTaken):
 		r.settle(back, report.Taken, err)
-	default:
-		r.settle(back, report.NotRestored, err)
-	}
-	back.last = nil
-}
-
-// written takes the answer of Backend.Restore.
-func (r *restoreCall) written(back *restoration, err error) {
-	switch {
-	case err == nil, errors.Is(err, ipam.ErrPresent) && back.lost: // by a try whose answer was lost
-		back.touched = true
-		r.settle(back, report.Restored, nil)
-	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken), errors.Is(err, errStalled):
-		r.compared(back, err)
+	case errors.Is(err, errStalled): // it wrote nothing
+		r.settle(back, report.NotRestored, errStalled)
+	case errors.Is(err, ipam.ErrAgain):
+		back.touched = back.touched || errors.Is(err, ipam.ErrLost)
 	default:
 		back.touched = true
 		r.settle(back, report.NotRestored, err)
@@ -303,7 +279,7 @@ func (r *restoreCall) written(back *restoration, err error) {
 // as the store's backend releases, after two looks at the owner. What stays is reported as half back: if the
 // owner is there, or could not be read, or if it is not certain what was written.
 func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
-	var orphans map[[3]string]judge.Orphan
+	var orphans map[[3]string]*attempt
 	var confirmer *Confirmer
 	var err error
 	for _, a := range some {
@@ -320,7 +296,7 @@ func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
 			}
 			stays := err
 			switch {
-			case back.lost || refused.touched:
+			case back.lost != nil || refused.touched:
 				stays = errors.New("it is not certain what was written")
 			case err == nil:
 				stays = r.releaseAgain(ctx, back, orphans, confirmer)
@@ -334,8 +310,8 @@ func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
 	}
 }
 
-// orphans lists the stores and the pods, and returns what could be released now, by place.
-func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, *Confirmer, error) {
+// orphans lists the stores and the pods, and returns the releases of what is an orphan now, by place.
+func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]*attempt, *Confirmer, error) {
 	inv := r.list(ctx)
 	if !inv.Complete() {
 		return nil, nil, errors.New("the stores could not be read")
@@ -346,43 +322,48 @@ func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, 
 	}
 	p := policy.Default()
 	p.GracePeriod, p.MinAge, p.Protection.StatefulSets = &policy.Duration{}, &policy.Duration{}, policy.Ignore
-	all := make(map[[3]string]judge.Orphan)
-	for _, o := range judge.MakePlan(judge.Judge(r.Now(), p, inv, census, ledger.Ledger{})).Orphans() {
-		a := o.Allocation()
-		all[[3]string{a.Backend, a.Pool, a.Key}] = o
+	all := make(map[[3]string]*attempt)
+	for _, a := range undecided(attemptsOf(judge.MakePlan(judge.Judge(r.Now(), p, inv, census, ledger.Ledger{})))) {
+		of := a.allocation()
+		all[[3]string{of.Backend, of.Pool, of.Key}] = a
 	}
 	confirmer := NewConfirmer(r.Cluster, census, r.Backends...)
 	confirmer.guard = &guard{lock: r.Lock}
 	return all, confirmer, nil
 }
 
-// releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.
-func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]judge.Orphan, confirmer *Confirmer) error {
+// releaseAgain releases what the restore put back, as a run does, if it is among the orphans. It returns why it
+// stays.
+func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]*attempt, confirmer *Confirmer) error {
 	b := r.Backends[slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == back.Backend })]
-	if errs := b.Compare(ctx, back.Pool, []ipam.Record{back.Record}); len(errs) == 1 && (errs[0] == nil || errors.Is(errs[0], ipam.ErrTaken)) {
+	answers := b.Restore(ctx, back.Pool, []ipam.Record{back.Record}, onlyLook)
+	if len(answers) == 1 && (errors.Is(answers[0], errFree) || errors.Is(answers[0], ipam.ErrTaken)) {
 		return nil // the plugin has removed it
 	}
-	o, is := orphans[back.place()]
-	if !is || o.Allocation().Owner.Pod != back.Owner.PodRef() || o.Allocation().Owner.Sandbox != back.Owner.Sandbox {
+	a, is := orphans[back.place()]
+	if !is || a.allocation().Owner.Pod != back.Owner.PodRef() || a.allocation().Owner.Sandbox != back.Owner.Sandbox {
 		return errors.New("it has an owner, or may have one")
 	}
-	ctx = ipam.Unqueued(ctx)
-	warrants, errs := confirmer.Confirm(ctx, []judge.Orphan{o})
-	if errs[0] != nil {
-		return errs[0]
+	s := &sender{
+		messages:  &messages{logger: r.Logger, shown: true},
+		backend:   b,
+		confirmer: confirmer,
+		room:      semaphore.NewWeighted(batchesAtOnce),
 	}
-	err := ipam.ErrNoAnswer
-	if errs = b.Release(ctx, warrants); len(errs) == 1 {
-		err = errs[0]
+	s.releaseBatch(ctx, []*attempt{a})
+	mender, mends := b.(ipam.Mender)
+	switch {
+	case a.released():
+		return nil
+	case mends:
+		return errors.Join(a.err, mender.Mend(ctx, *a.allocation()))
+	default:
+		return a.err
 	}
-	if mender, ok := b.(ipam.Mender); ok && err != nil {
-		err = errors.Join(err, mender.Mend(ctx, *o.Allocation()))
-	}
-	return err
 }
 
 // settle decides one record.
-func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
+func (r *restoreCall) settle(back *restoration, outcome report.Fate, err error) {
 	back.outcome, back.err = outcome, err
 	if err != nil && outcome != report.Taken { // those are counted at the end
 		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})

@@ -201,8 +201,8 @@ func TestSecondLookReadsTheEndpointAgain(t *testing.T) {
 		name       string
 		pod        census.Pod
 		then       ipam.Endpoint // at the second look
-		want       report.Outcome
-		wantIfNone report.Outcome // if there is none at the first look
+		want       report.Fate
+		wantIfNone report.Fate // if there is none at the first look
 	}{
 		{"it waits, and the endpoint is the same", waits, of(newer), report.Released, report.Kept},
 		{"it waits, and there is none", waits, ipam.Endpoint{}, report.Returned, report.Kept},

@@ -19,7 +19,7 @@ import (
 )
 
 // Run lists the allocations, takes the census, decides, and releases. In a dry run it
-// does not release. The report is true with any error:
+// does not release, and it may read [Files]. The report is true with any error:
 //
 //   - a *LockedError: another run is in progress, and nothing was listed;
 //   - a *LimitError: the plan was refused, and no part of it was released;
@@ -162,10 +162,16 @@ func (r *run) makeRound(ctx context.Context) error {
 	// all are held.
 	n.stock = stock
 	n.now = r.Now().UTC()
+	if r.Files != nil && listErr == nil {
+		n.ledger = r.withoutHistory(n)
+	}
 	n.verdicts = r.judge(n.now, r.Policy, n.stock, n.ledger)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
 	if listErr != nil {
 		return listErr
+	}
+	if r.Files != nil {
+		r.warnOfDump(n.verdicts)
 	}
 	if err := r.resolveNames(ctx, *n); err != nil {
 		return err
@@ -176,7 +182,13 @@ func (r *run) makeRound(ctx context.Context) error {
 	r.warnOf(ctx, n)
 	r.progress("judged %s: %d to release", printable.Counted(n.inventory.Size(), "allocation"), len(n.plan.Due))
 
-	// 3. A run on the store of another cluster ends. A plan that is over a limit is refused as a
+	// 3. Files are not compared with earlier ones.
+	if r.Files != nil {
+		r.warnOfRefusal(n)
+		return r.endDryRun(ctx, *n)
+	}
+
+	// A run on the store of another cluster ends. A plan that is over a limit is refused as a
 	// whole.
 	if err := r.checkStores(n, n.ledger); err != nil {
 		return err
@@ -256,6 +268,10 @@ func (n *round) selectedDecisions() []judge.Decision {
 // endDryRun ends a dry run: every orphan is planned.
 func (r *run) endDryRun(ctx context.Context, n round) error {
 	planAll(n.attempts, report.Planned)
+	if r.Files != nil {
+		r.warnOfMissingNamespaces(n)
+		return r.failed()
+	}
 	clock := r.checkClock()
 	switch {
 	case !r.Remember:

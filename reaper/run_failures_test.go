@@ -100,7 +100,7 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"one: a: 1 not released: the schema does not allow it"})
 	equal(t, "statuses", statuses(rep), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{
 		"1": report.Kept, "2": report.Failed, "3": report.Released, "10.0.0.1": report.Kept, "10.0.0.2": report.Released,
 	})
 	equal(t, "error", rep.Entries[1].Error, "the schema does not allow it")
@@ -118,17 +118,17 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 1: " + why})
 	equal(t, "statuses", statuses(rep), map[string]string{"memory": "partial: unfinished releases: 1"})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Released, "3": report.Released})
 	equal(t, "error", rep.Entries[1].Error, why)
 	equal(t, "error of the other", rep.Entries[2].Error, "")
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
 	equal(t, "allocated afterwards", rep.Pools[0].AllocatedAfter, 1)
 
 	rep = h.run(t)
-	equal(t, "outcomes of the next run", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "sandbox-gone-1": report.Kept})
+	equal(t, "outcomes of the next run", outcomes(rep), map[string]report.Fate{"1": report.Kept, "sandbox-gone-1": report.Kept})
 	h.now = noon.Add(4 * time.Minute)
 	rep = h.run(t)
-	equal(t, "outcomes of a later run", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "sandbox-gone-1": report.Released})
+	equal(t, "outcomes of a later run", outcomes(rep), map[string]report.Fate{"1": report.Kept, "sandbox-gone-1": report.Released})
 }
 
 // Promise 11.
@@ -157,7 +157,7 @@ func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 
 // Promise 7, 9.
 func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
-	for failures, want := range map[int]report.Outcome{1: report.Released, 99: report.Failed} {
+	for failures, want := range map[int]report.Fate{1: report.Released, 99: report.Failed} {
 		synctest.Test(t, func(t *testing.T) {
 			h, m := memoryHarness(t, "live-1", "gone-1")
 			left := failures

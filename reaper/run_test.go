@@ -64,8 +64,8 @@ func contentsOf(t *testing.T, m *backendtest.Memory) map[string]string {
 }
 
 // outcomes returns the outcomes of the entries, by key.
-func outcomes(r report.Report) map[string]report.Outcome {
-	all := make(map[string]report.Outcome)
+func outcomes(r report.Report) map[string]report.Fate {
+	all := make(map[string]report.Fate)
 	for _, e := range r.Entries {
 		all[e.Key] = e.Outcome
 	}
@@ -88,7 +88,7 @@ func TestRunReleasesOrphans(t *testing.T) {
 	got := h.run(t)
 
 	equal(t, "summary", got.Summary, report.Counts{Entries: 4, InUse: 2, Planned: 2, Released: 2})
-	equal(t, "outcomes", outcomes(got), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Kept, "4": report.Released})
+	equal(t, "outcomes", outcomes(got), map[string]report.Fate{"1": report.Kept, "2": report.Released, "3": report.Kept, "4": report.Released})
 	left := contentsOf(t, m)
 	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
 		t.Errorf("left are %v, want those of the living", left)
@@ -135,7 +135,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	}
 	equal(t, "suspected", suspected.Summary, report.Counts{Entries: 5, InUse: 2, Suspected: 3})
 	equal(t, "planned", planned.Summary, report.Counts{Entries: 5, InUse: 2, Planned: 3})
-	equal(t, "outcomes", outcomes(planned), map[string]report.Outcome{
+	equal(t, "outcomes", outcomes(planned), map[string]report.Fate{
 		"1": report.Kept, "2": report.Planned, "3": report.Planned,
 		"10.0.0.1": report.Kept, "10.0.0.2": report.Planned,
 	})
@@ -155,7 +155,7 @@ func TestRefusedLimitReleasesNothing(t *testing.T) {
 		equal(t, "ledger", h.ledgers.text(t), ledger)
 		equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2})
 		equal(t, "allocated afterwards", rep.Pools[0].AllocatedAfter, 3)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Refused, "3": report.Refused})
+		equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Refused, "3": report.Refused})
 	}
 }
 

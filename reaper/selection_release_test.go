@@ -18,7 +18,7 @@ func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
 	h.addPods(t, m, "live-1", "gone-1")
 	h.addPods(t, two, "live-1", "gone-1", "gone-2")
 	rep := h.run(t)
-	equal(t, "released", outcomes(rep), map[string]report.Outcome{
+	equal(t, "released", outcomes(rep), map[string]report.Fate{
 		"1": report.Kept, "2": report.Released, "10.0.0.1": report.Kept, "10.0.0.2": report.Released,
 	})
 	equal(t, "reservations left", len(contentsOf(t, two)), 2)
@@ -36,7 +36,7 @@ func TestInterruptedAllocationThatIsNotSelected(t *testing.T) {
 
 	h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 	rep = h.run(t)
-	equal(t, "what was written is reported", outcomes(rep), map[string]report.Outcome{"10.0.0.1": report.Kept, "10.0.0.2": report.Returned})
+	equal(t, "what was written is reported", outcomes(rep), map[string]report.Fate{"10.0.0.1": report.Kept, "10.0.0.2": report.Returned})
 	if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); a.Interrupted {
 		t.Error("its owner is back, and it is not given back")
 	}

@@ -41,7 +41,7 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	h := newHarness(m.Backend()).selecting(onePod("gone-1"))
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	rep := h.run(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"2": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"2": report.Released})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 1, Planned: 1, Released: 1})
 	equal(t, "counts of the backend", rep.Backends[0].Counts, rep.Summary)
 	equal(t, "bottom line", rep.BottomLine(), "1 leaked address of pod default/gone-1: 1 released, 0 still due, 0 waiting, 0 held")
@@ -222,13 +222,12 @@ func TestWhatMayExistIsNoMistake(t *testing.T) {
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1")
 		o := h.options()
+		if tt.offers {
+			o = ofFiles(h)
+		}
 		o.Selection = onePod("live-2")
 		tt.change(&o)
-		run := reaper.Run
-		if tt.offers {
-			run = reaper.Inspect
-		}
-		report, err := run(t.Context(), o)
+		report, err := reaper.Run(t.Context(), o)
 		var mistake *ipam.InputError
 		equal(t, "a mistake in "+tt.name, errors.As(err, &mistake), tt.want)
 		warned := slices.Contains(report.Warnings, "nothing was found of the selected pod default/live-2")

@@ -23,6 +23,7 @@ type stock struct {
 	inventory  ipam.Inventory
 	layout     report.Layout   // of the inventory
 	selection  judge.Selection // with the pools that it means
+	unknown    []string        // the names of pools in it that stand for nothing
 	census     census.Census
 	ledger     ledger.Ledger // of earlier runs
 	ledgerRead bool          // otherwise the stored ledger may be whole, and must not be replaced
@@ -37,12 +38,14 @@ type stock struct {
 // the ledger before that.
 func (r *run) takeStock(ctx context.Context) (stock, error) {
 	s := stock{inventory: r.list(ctx), selection: r.Selection}
+	unread := dropUnread(&s.inventory)
 	var warnings []string
 	var censusErr, ledgerErr error
 	var lists sync.WaitGroup
 	lists.Go(func() { s.layout, warnings = survey(ctx, r.Backends, s.inventory) })
-	s.ledger = r.Remembered
-	if r.Ledgers != nil {
+	if r.Files != nil {
+		s.ledger = r.Files.Remembered
+	} else {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Installed != nil {
@@ -54,7 +57,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	}
 	lists.Wait()
 	r.warn(warnings...)
-	s.selection.Found = poolsOf(s.selection.Pools, s.inventory, s.layout)
+	s.selection.Found, s.unknown = poolsOf(s.selection.Pools, s.inventory, s.layout)
 	if censusErr != nil {
 		s.ledger = ledger.Ledger{}
 		return s, fmt.Errorf("census: %w", censusErr)
@@ -68,6 +71,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 			r.warn(none)
 		}
 	}
+	s.holdForUnread(unread)
 	r.checkLedger(&s, ledgerErr)
 	return s, nil
 }
@@ -97,7 +101,13 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
 	}, protectors...)
+	if r.Files != nil {
+		inv.Listings = readFrom(inv.Listings)
+	}
 	for _, l := range inv.Listings {
+		if unreadIn(l) != nil {
+			continue
+		}
 		for _, err := range l.Errors {
 			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
 		}

@@ -82,7 +82,7 @@ func TestDryRunThatWaitsPlans(t *testing.T) {
 	rep := h.run(t)
 	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Planned, "3": report.Planned})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Planned, "3": report.Planned})
 	equal(t, "before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{3, 1})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "requests", *asked, []string{"list", "list", "list"})
@@ -98,7 +98,7 @@ func TestAllocationWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
 		return nil
 	}
 	rep := h.run(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Kept, "3": report.Released})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Kept, "3": report.Released})
 	equal(t, "verdict", reported(t, rep, "2"), decision{judge.InUse, judge.PodPresent, ""})
 	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
@@ -290,6 +290,6 @@ func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 		(&fakeSleep{}).attach(h)
 		rep, err := reaper.Run(t.Context(), h.options())
 		equal(t, "limit", limitError(t, err).Refusals[0].Limit, name)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Refused})
+		equal(t, "outcomes", outcomes(rep), map[string]report.Fate{"1": report.Kept, "2": report.Released, "3": report.Refused})
 	}
 }

@@ -91,22 +91,23 @@ func readRecord(r ipam.Record) (recorded, error) {
 	return recorded{a, interfaces}, nil
 }
 
-// Compare implements ipam.Backend.
-func (b *Backend) Compare(ctx context.Context, _ string, rs []ipam.Record) []error {
-	_, errs := b.compare(ctx, rs)
-	return errs
-}
-
 // Restore implements ipam.Backend with one request for each container: CNS gives a container
 // all the addresses that it asks for, if they are free, or none. If CNS keeps a record of the
 // interfaces of a container, a second request puts that back.
-func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []error {
+func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record, permit ipam.Permit) []error {
 	free, errs := b.compare(ctx, rs)
 	answers := make(map[string]error) // of CNS, by container
 	for _, members := range ipam.ByPool(slices.Sorted(maps.Keys(free)), func(i int) string { return free[i].key }) {
 		var ips []string
 		for _, i := range members {
 			ips = append(ips, free[i].IP) // CNS compares strings
+		}
+		if refused := permit(); refused != nil {
+			for _, i := range members {
+				errs[i] = refused
+				delete(free, i)
+			}
+			continue
 		}
 		k := free[members[0]]
 		answers[k.key] = b.restore(ctx, k, ips)
@@ -156,7 +157,8 @@ func outcome(answer, occupied error) error {
 	}
 }
 
-// compare returns the records whose places are free, by index, and what Compare returns.
+// compare returns the records whose places are free, by index, and the answers for
+// the others.
 func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]recorded, errs []error) {
 	errs = make([]error, len(rs))
 	free = make(map[int]recorded)
@@ -173,7 +175,7 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 	return free, errs
 }
 
-// occupied returns what ipam.Backend.Compare returns: nil if the address of a record is free.
+// occupied returns nil if the address of a record is free, and otherwise what Restore answers.
 func (s *state) occupied(k recorded) error {
 	a := s.byIP[k.ip]
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -40,17 +41,40 @@ func (s *fixture) record(entries ...entry) []ipam.Record {
 	return records
 }
 
-// restore puts the records back, pool by pool. First, it compares them with the store, which
-// must give the same answers and change nothing (promise 5).
+// Permit is an ipam.Permit for every write.
+func Permit() error { return nil }
+
+// restore calls Restore with it.
+func restore(ctx context.Context, b ipam.Backend, pool string, rs []ipam.Record) []error {
+	return b.Restore(ctx, pool, rs, Permit)
+}
+
+// Compare returns what Restore answers without a permit, but nil if a place is free.
+func Compare(ctx context.Context, b ipam.Backend, pool string, rs []ipam.Record) []error {
+	refused := errors.New("no permit")
+	errs := b.Restore(ctx, pool, rs, func() error { return refused })
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			errs[i] = errors.New("it was put back without a permit")
+		case errors.Is(err, refused):
+			errs[i] = nil
+		}
+	}
+	return errs
+}
+
+// restore puts the records back, pool by pool. First, it does so without a permit, which must give the
+// same answers and change nothing (promise 5).
 func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	s.Helper()
 	before := s.snapshot()
-	compared := s.eachPool(ctx, records, s.store.Backend().Compare)
+	compared := s.eachPool(ctx, records, Compare)
 	s.wantContent(before)
-	errs := s.eachPool(ctx, records, s.store.Backend().Restore)
+	errs := s.eachPool(ctx, records, restore)
 	for i, err := range errs {
 		if outcomeOf(compared[i]) != outcomeOf(err) {
-			s.Errorf("record %d: Compare says %v, and Restore then %v", i, compared[i], err)
+			s.Errorf("record %d: without a permit, the answer is %v, and with one %v", i, compared[i], err)
 		}
 	}
 	return errs
@@ -70,8 +94,8 @@ func outcomeOf(err error) string {
 	}
 }
 
-// eachPool calls a method with the records of each pool, and returns its answers.
-func (s *fixture) eachPool(ctx context.Context, records []ipam.Record, method func(context.Context, string, []ipam.Record) []error) []error {
+// eachPool calls a function with the records of each pool, and returns its answers.
+func (s *fixture) eachPool(ctx context.Context, records []ipam.Record, do func(context.Context, ipam.Backend, string, []ipam.Record) []error) []error {
 	s.Helper()
 	errs := make([]error, len(records))
 	pools := make(map[string][]int)
@@ -83,7 +107,7 @@ func (s *fixture) eachPool(ctx context.Context, records []ipam.Record, method fu
 		for n, i := range indices {
 			batch[n] = records[i]
 		}
-		answers := method(ctx, pool, batch)
+		answers := do(ctx, s.store.Backend(), pool, batch)
 		if len(answers) != len(batch) {
 			s.Fatalf("%d records got %d answers", len(batch), len(answers))
 		}
@@ -112,17 +136,6 @@ func restored(s *fixture) {
 	s.wantErrors(s.restore(s.Context(), records[1:3]), nil, nil)
 	s.wantContent(before, leaked[0], leaked[3])
 	s.wantErrors(s.restore(s.Context(), records), nil, ipam.ErrPresent, ipam.ErrPresent, nil)
-	s.wantContent(before)
-}
-
-// Promise 1, 10. A restore does not touch an address that another pod got.
-func restoredTooLate(s *fixture) {
-	leaked := s.leak("a", "gone")
-	records := s.record(leaked...)
-	s.release(leaked...)
-	s.reallocate(leaked[0])
-	before := s.snapshot()
-	s.wantErrors(s.restore(s.Context(), records), ipam.ErrTaken)
 	s.wantContent(before)
 }
 
@@ -156,6 +169,36 @@ func cancelledRestore(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
+// Promise 7, 10. A permit may end before any write of a restore. What it refuses is not back.
+func endedPermit(s *fixture) {
+	leaked := s.leak("a", "gone-1", "gone-2")
+	records := s.record(leaked...)
+	s.release(leaked...)
+	ended := errors.New("no permit any more")
+	for most := int32(0); ; most++ {
+		var asked atomic.Int32
+		permit := func() error {
+			if asked.Add(1) > most {
+				return ended
+			}
+			return nil
+		}
+		errs := s.eachPool(s.Context(), records, func(ctx context.Context, b ipam.Backend, pool string, rs []ipam.Record) []error {
+			return b.Restore(ctx, pool, rs, permit)
+		})
+		listed := s.list()
+		for i, err := range errs {
+			back := err == nil || errors.Is(err, ipam.ErrPresent)
+			if _, is := listed[Place(leaked[i].Allocation)]; is != back || !back && !errors.Is(err, ended) {
+				s.Errorf("with a permit for %d writes, record %d gets the answer %v; it is listed: %v", most, i, err, is)
+			}
+		}
+		if asked.Load() <= most {
+			return
+		}
+	}
+}
+
 // Promise 10. Record does not return a new owner's entry as the old one's.
 func changedBeforeRecord(s *fixture) {
 	owner := s.owner("gone")
@@ -183,16 +226,14 @@ func (o overtaken) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return o.Backend.List(ctx)
 }
 
-// Compare implements ipam.Backend.
-func (o overtaken) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	o.before("compare")
-	return o.Backend.Compare(ctx, pool, rs)
-}
-
 // Restore implements ipam.Backend.
-func (o overtaken) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	o.before("restore")
-	return o.Backend.Restore(ctx, pool, rs)
+func (o overtaken) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+	if permit() != nil {
+		o.before("compare")
+	} else {
+		o.before("restore")
+	}
+	return o.Backend.Restore(ctx, pool, rs, permit)
 }
 
 // Promise 1, 10. After the inventory of a restore, and before each of its later requests, another pod gets the
@@ -203,44 +244,45 @@ func takenMeanwhile(s *fixture) {
 	records := s.record(leaked...)
 	s.release(leaked...)
 	sharer, shares := s.store.(Sharer)
-	for at, request := range []string{"list", "list", "compare", "restore"} {
-		for _, shared := range []bool{false, true} {
-			if shared && (!shares || at > 1) || at == 0 { // compare-and-swap guards one pool
-				continue
-			}
-			var taken entry
-			var before map[string]string
-			lists := 0
-			take := func(asked string) {
-				if asked == "list" {
-					lists++
-				}
-				if before != nil || asked != request || lists < min(at+1, 2) {
-					return
-				}
-				if shared {
-					owner := s.owner("new-owner")
-					s.create(owner)
-					a, err := sharer.Share(leaked[0].Allocation, owner)
-					if err != nil {
-						s.Fatal(err)
-					}
-					taken = entry{a, "shared", owner}
-				} else {
-					taken = s.reallocate(leaked[0])
-				}
-				before = s.snapshot()
-			}
-			rep, marks := s.undo(overtaken{s.store.Backend(), take}, records)
-			if at := s.markOf(marks, taken); !at.IsZero() {
-				s.Errorf("the new owner counts as restored at %v", at)
-			}
-			if before == nil || rep.Entries[0].Outcome != "taken" {
-				s.Errorf("taken before %s %d: %+v", request, at, rep.Entries)
-			}
-			s.wantContent(before)
-			s.free(taken)
+	for _, tt := range []struct {
+		request string
+		shared  bool // from another pool: compare-and-swap does not guard that
+	}{{"list", false}, {"list", true}, {"compare", false}, {"restore", false}} {
+		if tt.shared && !shares {
+			continue
 		}
+		var taken entry
+		var before map[string]string
+		lists := 0
+		take := func(asked string) {
+			if asked == "list" {
+				lists++
+			}
+			if before != nil || asked != tt.request || lists < 2 {
+				return
+			}
+			if tt.shared {
+				owner := s.owner("new-owner")
+				s.create(owner)
+				a, err := sharer.Share(leaked[0].Allocation, owner)
+				if err != nil {
+					s.Fatal(err)
+				}
+				taken = entry{a, "shared", owner}
+			} else {
+				taken = s.reallocate(leaked[0])
+			}
+			before = s.snapshot()
+		}
+		rep, marks := s.undo(overtaken{s.store.Backend(), take}, records)
+		if at := s.markOf(marks, taken); !at.IsZero() {
+			s.Errorf("the new owner counts as restored at %v", at)
+		}
+		if before == nil || rep.Entries[0].Outcome != report.Taken {
+			s.Errorf("taken before %+v: %+v", tt, rep.Entries)
+		}
+		s.wantContent(before)
+		s.free(taken)
 	}
 }
 

@@ -48,17 +48,13 @@ func (b memory) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMes
 	return records, err
 }
 
-// Compare implements ipam.Backend with a single request.
-func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.each(ctx, "compare "+pool, rs, func(r ipam.Record) error {
-		_, _, err := b.store.compare(pool, r)
-		return err
-	})
-}
-
 // Restore implements ipam.Backend with a single request.
-func (b memory) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.each(ctx, "restore "+pool, rs, func(r ipam.Record) error { return b.store.restore(pool, r) })
+func (b memory) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+	request := "restore "
+	if permit() != nil {
+		request = "compare "
+	}
+	return b.each(ctx, request+pool, rs, func(r ipam.Record) error { return b.store.restore(pool, r, permit) })
 }
 
 // each answers for the records in one request.
@@ -111,8 +107,11 @@ func (k storedRecord) entry(pool, key string) *memoryEntry {
 }
 
 // restore puts back one record if its place is free.
-func (m *Memory) restore(pool string, r ipam.Record) error {
+func (m *Memory) restore(pool string, r ipam.Record, permit ipam.Permit) error {
 	k, tombstone, err := m.compare(pool, r)
+	if err == nil {
+		err = permit()
+	}
 	switch {
 	case err != nil:
 		return err

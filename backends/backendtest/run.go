@@ -41,11 +41,11 @@ var otherChecks = []check{
 	{"a group is released together or not at all", group},
 	{"later runs remove the empty handle of an unfinished release", unfinished},
 	{"a released entry can be restored", restored},
-	{"an address that another pod got is not restored", restoredTooLate},
 	{"an address that another pod gets during a restore is not restored", takenMeanwhile},
 	{"what is restored is marked for its owner alone", markedOwner},
 	{"a bad record is not restored", badRecord},
 	{"nothing is restored under a cancelled context", cancelledRestore},
+	{"a restore that may write no more says which records are back", endedPermit},
 	{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
 }
 

@@ -42,6 +42,9 @@ const longestRest = 1200 * time.Second
 // sharesBy returns what the stored settings of Calico's IPAM say. An account may lack the right to
 // read them.
 func sharesBy(settings []byte, err error) shares {
+	if ipam.IsUnread(err) {
+		return shares{unknown: "the files have no settings of Calico's IPAM"}
+	}
 	if err != nil {
 		return shares{rest: longestRest, unknown: fmt.Sprintf("read the settings of Calico's IPAM: %v", err)}
 	}

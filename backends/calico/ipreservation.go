@@ -34,6 +34,9 @@ type ipReservation struct {
 // resource, as before 3.22.
 func listIPReservations(ctx context.Context, store datastore) ipReservations {
 	stored, err := store.resources(ctx, "ipreservations")
+	if ipam.IsUnread(err) {
+		return ipReservations{lack: errors.New("the files do not list all of them")}
+	}
 	if err != nil && !errors.Is(err, errUndefined) {
 		return ipReservations{lack: fmt.Errorf("list them: %w", err)}
 	}

@@ -44,7 +44,9 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	ready.Go(func() { guid, notReady = store.ready(ctx) })
 	l := newListing()
 	ready.Go(func() { l.shares = sharesBy(store.settings(ctx)) })
-	l.name = store.name
+	if _, l.partial = store.(*files); !l.partial {
+		l.name = store.name
+	}
 	listedHandles, err := store.list(ctx, handles, reduceHandle)
 	ready.Wait()
 	switch {

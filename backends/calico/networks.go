@@ -36,6 +36,9 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	if unlisted != nil && shared.unknown == "" {
 		shared = shares{unknown: fmt.Sprintf("list the block affinities of Calico: %v", unlisted)}
 	}
+	if ipam.IsUnread(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list Calico's IPPools: %w", err)
 	}
@@ -44,7 +47,7 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 		ipPools[i] = readIPPool(one)
 	}
 	networks, err := networksOf(pools, ipPools, reserved, nodes, shared)
-	if shared.unknown != "" {
+	if _, ofFiles := store.(*files); shared.unknown != "" && !ofFiles {
 		err = errors.Join(err, fmt.Errorf("which node may use which block: %s", shared.unknown))
 	}
 	return networks, err

@@ -116,7 +116,7 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 }
 
 // Files with blocks and without an IPPool have no network.
-func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
+func TestFilesHaveNetworks(t *testing.T) {
 	for _, f := range forms {
 		d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPPool"}
 		if f.name == "etcd" {
@@ -131,8 +131,8 @@ func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
 			{[]ipam.Document{d, block}, []string{"one 256 [10.0.0.0/30]"}},
 			{[]ipam.Document{block}, nil},
 		} {
-			found, _ := Offline(withReservations(tt.docs...))
-			got, err := found.(ipam.Surveyor).Survey(t.Context(), blocksOf("10.0.0.0/30"))
+			found := newFiles(withReservations(tt.docs...), 4)
+			got, err := found.Survey(t.Context(), blocksOf("10.0.0.0/30"))
 			if !slices.Equal(linesOf(got), tt.want) || err != nil {
 				t.Errorf("%s: networks %v, %v; want %v", f.name, linesOf(got), err, tt.want)
 			}

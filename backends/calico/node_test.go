@@ -94,11 +94,11 @@ func TestAllocationsHaveTheNodeOfCalico(t *testing.T) {
 }
 
 // Promise 2. Files may have a node that cannot be read. It is not taken for a node of the cluster.
-func TestOfflineANodeThatCannotBeReadIsOfNoCluster(t *testing.T) {
-	found, _ := Offline([]ipam.Document{
+func TestNodeInFilesThatCannotBeReadIsOfNoCluster(t *testing.T) {
+	found := newFiles([]ipam.Document{
 		{Key: resourcePrefix + "nodes/node-1", Data: []byte(`{"spec": 7}`)},
 		{Data: []byte(threeOfFour)},
-	})
+	}, 4)
 	listed := 0
 	for pool, err := range found.List(t.Context()) {
 		if err != nil {

@@ -61,8 +61,7 @@ func TestStoreInTheAPIServerIsNotOutside(t *testing.T) {
 		{Key: handlePrefix + "h", Data: []byte(`{"handleID":"h","block":{}}`)}: true,
 		{APIVersion: groupV1 + "/v1", Kind: "IPAMHandle", Data: handle}:        false,
 	} {
-		files, _ := Offline([]ipam.Document{*document})
-		if outside := files.(ipam.Locator).Locate().Outside; outside != want {
+		if outside := newFiles([]ipam.Document{*document}, 4).Locate().Outside; outside != want {
 			t.Errorf("%+v is outside: %v", document, outside)
 		}
 	}

@@ -22,14 +22,15 @@ func Plugin() plugin.Plugin {
 		Settings: func() any { return new(Settings) },
 		Access:   access,
 		Open:     plugin.With(open),
-		Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
-			return Offline(documents)
-		},
+		Reads:    reads,
 	}
 }
 
 // open prepares the backend over the datastore that the settings and the environment name.
 func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
+	if env.Files != nil {
+		return newFiles(env.Files, env.Concurrency), nil
+	}
 	datastore := DatastoreKubernetes
 	if !env.Off {
 		var err error

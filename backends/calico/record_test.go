@@ -112,7 +112,9 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 		s := newFixture(t, sh)
 		records := s.records(s.emptyHandle())
 		before := s.contents()
-		put := func() string { return restoreOutcomes(s.backend.Restore(t.Context(), emptyHandles, records)) }
+		put := func() string {
+			return restoreOutcomes(s.backend.Restore(t.Context(), emptyHandles, records, backendtest.Permit))
+		}
 		if got := put(); got != "present" {
 			t.Errorf("Restore of an existing handle = %s", got)
 		}
@@ -170,7 +172,7 @@ func TestEmptyHandlesOfOthersAreRefused(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				errs := s.backend.Restore(t.Context(), emptyHandles, []ipam.Record{{Pool: emptyHandles, Key: tt.id, Stored: stored}})
+				errs := s.backend.Restore(t.Context(), emptyHandles, []ipam.Record{{Pool: emptyHandles, Key: tt.id, Stored: stored}}, backendtest.Permit)
 				if got := fmt.Sprint(errs[0]); tt.says != "" && !strings.Contains(got, tt.says) || tt.says == "" && errs[0] != nil {
 					t.Errorf("Restore = %s, want %q", got, tt.says)
 				}
@@ -239,7 +241,7 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 			if r.Stored, err = json.Marshal(rec); err != nil {
 				t.Fatal(err)
 			}
-			errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{r})
+			errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{r}, backendtest.Permit)
 			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says) {
 				t.Errorf("%s: Restore = %v, want %q", tt.name, errs[0], tt.says)
 			}
@@ -271,7 +273,7 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 			s.put(blocks, "10.0.0.0/30", string(free.value()))
-			s.backend.Restore(t.Context(), "10.0.0.0/30", []ipam.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
+			s.backend.Restore(t.Context(), "10.0.0.0/30", []ipam.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}}, backendtest.Permit)
 			o, _ := s.look(blocks, "10.0.0.0/30")
 			now := mustRead(t, o)
 			for _, ordinal := range []int{0, 2} {

@@ -17,22 +17,7 @@ import (
 // free. The handles are written right before the block, as Calico's ADD does: an
 // interruption leaves a handle that counts too much, never an address without a
 // handle. Restore never creates a block.
-func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.restore(ctx, pool, rs, func(store datastore) datastore { return store })
-}
-
-// Compare implements ipam.Backend. It is a Restore that stores nothing.
-func (b *Backend) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.restore(ctx, pool, rs, func(store datastore) datastore { return readOnly{store} })
-}
-
-// readOnly is a datastore that accepts every write and stores nothing.
-type readOnly struct{ datastore }
-
-func (readOnly) write(_ context.Context, objects ...object) ([]object, error) { return objects, nil }
-
-// restore puts the records back into the datastore that of returns.
-func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of func(datastore) datastore) []error {
+func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
 	store, err := b.datastore(ctx)
 	if err == nil {
 		_, err = store.ready(ctx)
@@ -40,11 +25,25 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	if err != nil {
 		return slices.Repeat([]error{err}, len(rs))
 	}
-	store = of(store)
+	store = permitted{store, permit}
 	if pool == emptyHandles {
 		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs) })
+}
+
+// permitted is a datastore that asks before each write.
+type permitted struct {
+	datastore
+	permit ipam.Permit
+}
+
+// write implements datastore.
+func (p permitted) write(ctx context.Context, objects ...object) ([]object, error) {
+	if err := p.permit(); err != nil {
+		return nil, err
+	}
+	return p.datastore.write(ctx, objects...)
 }
 
 // restoreOnce reads a block and puts back the records whose ordinals are free. It
@@ -55,6 +54,12 @@ func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Re
 		return slices.Repeat([]error{err}, len(rs)), true
 	}
 	errs, free := choose(store, before, rs)
+	if _, err := before.restore(free); err != nil { // before a handle is raised in vain
+		for _, a := range free {
+			errs[a.index] = err
+		}
+		return errs, true
+	}
 	failures, ok := raiseHandles(ctx, store, before, free)
 	if !ok {
 		return nil, false

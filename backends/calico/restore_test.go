@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -22,7 +23,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 	}{
 		"another one that restores": {func(s *fixture, r ipam.Record) {
 			other := s.fakeStore.backend()
-			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []ipam.Record{r})); got != "back" {
+			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []ipam.Record{r}, backendtest.Permit)); got != "back" {
 				s.t.Errorf("the other Restore = %s", got)
 			}
 		}, "present", ""},
@@ -45,7 +46,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 					s.onRequest(nil)
 					tt.happen(s, record)
 				})
-				errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{record})
+				errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{record}, backendtest.Permit)
 				if got := restoreOutcomes(errs); got != tt.want || !strings.Contains(fmt.Sprint(errs), tt.says) {
 					t.Errorf("Restore = %v, want %s: %s", errs, tt.want, tt.says)
 				}
@@ -124,7 +125,7 @@ func TestReleaseAndRestoreOfManyHandles(t *testing.T) {
 			if got := outcomes(s.backend.Release(t.Context(), s.warrants(rs...))); strings.Trim(got, "gone ") != "" {
 				t.Fatalf("Release = %s", got)
 			}
-			if got := restoreOutcomes(s.backend.Restore(t.Context(), cidr.String(), records)); strings.Trim(got, "back ") != "" {
+			if got := restoreOutcomes(s.backend.Restore(t.Context(), cidr.String(), records, backendtest.Permit)); strings.Trim(got, "back ") != "" {
 				t.Errorf("Restore = %s", got)
 			}
 			if diff := cmp.Diff(before, s.snapshot()); diff != "" {
@@ -164,7 +165,7 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 					if tt.now != "" {
 						s.put(handles, firstHandle, handleJSON(sh, tt.now, `,"more":1.50`))
 					}
-					if got := restoreOutcomes(s.backend.Restore(t.Context(), "10.0.0.0/30", records)); got != "back back back" {
+					if got := restoreOutcomes(s.backend.Restore(t.Context(), "10.0.0.0/30", records, backendtest.Permit)); got != "back back back" {
 						t.Errorf("Restore = %s", got)
 					}
 					want := handleJSON(sh, tt.want, `,"more":1.50`)

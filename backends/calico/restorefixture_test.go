@@ -61,7 +61,7 @@ func (s *fixture) lose(n int) []ipam.Record {
 
 // restore puts back records of the first block.
 func (s *fixture) restore(records ...ipam.Record) string {
-	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
+	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records, backendtest.Permit))
 }
 
 // restoreOutcomes returns the answers of Restore in words.

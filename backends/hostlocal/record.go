@@ -116,7 +116,7 @@ func (d *folder) compare(f file) error {
 // restoreWait is how long a restore waits for the lock of a network.
 const restoreWait = 5 * time.Second
 
-// A restoration is one call of Restore or Compare.
+// A restoration is one call of Restore.
 type restoration struct {
 	d      *folder
 	files  []file
@@ -124,39 +124,8 @@ type restoration struct {
 	groups [][]int // the indices of records that can be decoded, by attachment
 }
 
-// Compare implements ipam.Backend. It takes no lock.
-func (b *Backend) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.restore(ctx, pool, rs, func(r *restoration) {
-		for _, group := range r.groups {
-			r.free(group)
-		}
-	})
-}
-
 // Restore implements ipam.Backend. It puts back all leases of an attachment or none.
-func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return b.restore(ctx, pool, rs, func(r *restoration) {
-		unlock, err := r.d.lock(ctx, restoreWait)
-		if err != nil {
-			r.answerRest(err)
-			return
-		}
-		defer unlock()
-		for _, group := range r.groups {
-			if err := ctx.Err(); err != nil {
-				answerAll(r.errs, group, err)
-				continue
-			}
-			r.put(r.free(group))
-		}
-		if err := r.d.sync(); err != nil {
-			r.answerRest(err)
-		}
-	})
-}
-
-// restore decodes the records, opens the folder, and calls do.
-func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do func(*restoration)) []error {
+func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
 	r := &restoration{files: make([]file, len(rs)), errs: make([]error, len(rs))}
 	r.decode(pool, rs)
 	d, err := b.openPool(pool)
@@ -170,9 +139,41 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do
 	default:
 		r.d = d
 		defer d.close()
-		do(r)
+		r.putAll(ctx, permit)
 	}
 	return r.errs
+}
+
+// putAll puts back what the permit allows. What it refuses, putAll compares without the lock, whose file it
+// might have to create.
+func (r *restoration) putAll(ctx context.Context, permit ipam.Permit) {
+	if refused := permit(); refused != nil {
+		for _, group := range r.groups {
+			answerAll(r.errs, r.free(group), refused)
+		}
+		return
+	}
+	unlock, err := r.d.lock(ctx, restoreWait)
+	if err != nil {
+		r.answerRest(err)
+		return
+	}
+	defer unlock()
+	for _, group := range r.groups {
+		if err := ctx.Err(); err != nil {
+			answerAll(r.errs, group, err)
+			continue
+		}
+		free := r.free(group)
+		if refused := permit(); refused != nil {
+			answerAll(r.errs, free, refused)
+			continue
+		}
+		r.put(free)
+	}
+	if err := r.d.sync(); err != nil {
+		r.answerRest(err)
+	}
 }
 
 // decode decodes the records, and groups them by attachment. If two records have the same

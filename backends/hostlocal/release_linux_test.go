@@ -97,7 +97,7 @@ func TestReadingMakesNoLock(t *testing.T) {
 	pools, _ := n.list()
 	records, err := b.Record(t.Context(), withPool(pools[n.path("networks/a")]))
 	n.must(err)
-	b.Compare(t.Context(), n.path("networks/a"), []ipam.Record{{Pool: n.path("networks/a"), Key: "10.97.0.1", IP: "10.97.0.1", Stored: records[0]}})
+	backendtest.Compare(t.Context(), b, n.path("networks/a"), []ipam.Record{{Pool: n.path("networks/a"), Key: "10.97.0.1", IP: "10.97.0.1", Stored: records[0]}})
 	if _, err := os.Lstat(n.path("networks/a/lock")); err == nil {
 		t.Error("there is a lock")
 	}

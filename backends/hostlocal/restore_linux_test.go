@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -34,7 +35,7 @@ func TestRestoredLeaseIsAsItWas(t *testing.T) {
 	n.must(err)
 	b := New(n.settings())
 	record := n.recorded(b)["10.97.0.1"]
-	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}); errs[0] != nil {
+	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}, backendtest.Permit); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	after, err := n.Snapshot()
@@ -60,8 +61,8 @@ func TestGroupIsRestoredWholeOrNotAtAll(t *testing.T) {
 	pool := n.path("networks/a")
 	rs := []ipam.Record{by["10.97.0.1"], by["fd00::1"], by["10.97.0.2"]}
 	for name, call := range map[string]func() []error{
-		"Compare": func() []error { return b.Compare(t.Context(), pool, rs) },
-		"Restore": func() []error { return b.Restore(t.Context(), pool, rs) },
+		"Compare": func() []error { return backendtest.Compare(t.Context(), b, pool, rs) },
+		"Restore": func() []error { return b.Restore(t.Context(), pool, rs, backendtest.Permit) },
 	} {
 		errs := call()
 		if !errors.Is(errs[0], ipam.ErrTaken) || !errors.Is(errs[1], ipam.ErrTaken) || errs[2] != nil && !errors.Is(errs[2], ipam.ErrPresent) {
@@ -72,8 +73,26 @@ func TestGroupIsRestoredWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("the folder has %s", got)
 	}
 	n.must(os.Remove(n.path("networks/a/fd00::1")))
-	if errs := b.Restore(t.Context(), pool, rs[:2]); errs[0] != nil || errs[1] != nil {
+	if errs := b.Restore(t.Context(), pool, rs[:2], backendtest.Permit); errs[0] != nil || errs[1] != nil {
 		t.Errorf("the answers are %v", errs)
+	}
+}
+
+// Promise 1. A permit may end while a restore waits for the lock of a network.
+func TestRestoreNeedsItsPermitUnderTheLock(t *testing.T) {
+	n := newNode(t)
+	n.write("networks/a/10.97.0.1", id)
+	b := New(n.settings())
+	record := n.recorded(b)["10.97.0.1"]
+	asked, ended := 0, errors.New("no permit any more")
+	errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}, func() error {
+		if asked++; asked == 1 {
+			return nil
+		}
+		return ended
+	})
+	if left := n.left(); !errors.Is(errs[0], ended) || len(left) > 0 {
+		t.Errorf("the answer is %v, and the folder has %v", errs[0], left)
 	}
 }
 
@@ -89,10 +108,10 @@ func TestEmptyFilesAreRestored(t *testing.T) {
 	n.write("networks/a/10.97.0.2", id)
 	pool := n.path("networks/a")
 	rs := []ipam.Record{by["10.97.0.1"], by["10.97.0.2"]}
-	if errs := b.Restore(t.Context(), pool, rs); errs[0] != nil || !errors.Is(errs[1], ipam.ErrTaken) {
+	if errs := b.Restore(t.Context(), pool, rs, backendtest.Permit); errs[0] != nil || !errors.Is(errs[1], ipam.ErrTaken) {
 		t.Errorf("the answers are %v, want nil and ErrTaken", errs)
 	}
-	if errs := b.Compare(t.Context(), pool, rs[:1]); !errors.Is(errs[0], ipam.ErrPresent) {
+	if errs := backendtest.Compare(t.Context(), b, pool, rs[:1]); !errors.Is(errs[0], ipam.ErrPresent) {
 		t.Errorf("then the answer is %v, want ErrPresent", errs[0])
 	}
 	after, err := n.Snapshot()
@@ -126,10 +145,8 @@ func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		for _, errs := range [][]error{b.Compare(t.Context(), bad.Pool, []ipam.Record{bad}), b.Restore(t.Context(), bad.Pool, []ipam.Record{bad})} {
-			if errs[0] == nil {
-				t.Errorf("%s: the record was accepted", name)
-			}
+		if errs := b.Restore(t.Context(), bad.Pool, []ipam.Record{bad}, backendtest.Permit); errs[0] == nil {
+			t.Errorf("%s: the record was accepted", name)
 		}
 	}
 	after, err := n.Snapshot()
@@ -152,7 +169,7 @@ func TestFolderThatIsGoneTakesNothingBack(t *testing.T) {
 	b := New(n.settings())
 	record := n.recorded(b)["10.97.0.1"]
 	n.must(os.RemoveAll(n.path("networks/a")))
-	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}); !errors.Is(errs[0], ipam.ErrTaken) {
+	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}, backendtest.Permit); !errors.Is(errs[0], ipam.ErrTaken) {
 		t.Errorf("the answer is %v, want ErrTaken", errs[0])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -35,6 +36,9 @@ func allAttachments(ctx context.Context, client rest.Interface) ([]*configuratio
 	}, c.take)
 	if apierrors.IsNotFound(err) {
 		err = notServed(ctx, client)
+	}
+	if ipam.IsUnread(err) {
+		return nil, &ipam.UnreadError{List: "network attachments"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)

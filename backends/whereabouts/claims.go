@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -37,6 +36,8 @@ func listClaims(ctx context.Context, client rest.Interface) claims {
 			return get.AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
 		})
 		switch {
+		case ipam.IsUnread(err):
+			return nil, errors.New("the files have no IPAMClaim, or only a part of a list: add the output of kubectl get " + claimResource + " -A -o yaml")
 		case apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("the API server does not serve %s.%s/%s: install their definition",
 				claimResource, attachmentGroup, claimVersion)
@@ -62,19 +63,6 @@ func readClaims(items []json.RawMessage) (map[string]bool, error) {
 	return names, nil
 }
 
-// offlineClaims returns the IPAMClaims among documents. Not even a whole dump tells that there are none:
-// they could not be listed if their definition was missing.
-func (e excerpt) offlineClaims(documents []ipam.Document) claims {
-	return sync.OnceValues(func() (map[string]bool, error) {
-		told := slices.DeleteFunc(slices.Clone(documents), func(d ipam.Document) bool { return d.Is(ipam.DumpGroup, ipam.DumpKind) })
-		items := e[claimKind]
-		if ipam.Lacks(told, claimKind, attachmentGroup) {
-			return nil, errors.New("the files have no IPAMClaim, or only a part of a list: add the output of kubectl get " + claimResource + " -A -o yaml")
-		}
-		return readClaims(items)
-	})
-}
-
 // protection says what protects the addresses of a claim; empty if it is gone.
 func (c claims) protection(claim string) string {
 	if readOwner(claim).Namespace == "" {
@@ -94,6 +82,7 @@ func (c claims) protection(claim string) string {
 type protections struct {
 	claims   claims
 	settings Settings
+	unread   *ipam.UnreadError // a list that may keep any of them; nil if there is none
 }
 
 // protect sets what keeps the allocations of a pool. One that belongs to an IPAMClaim is kept, unless the
@@ -104,6 +93,9 @@ func (p protections) protect(u *ipam.Pool, stored func(ipam.Allocation) string) 
 		a := &u.Allocations[i]
 		if claim := claimOf(stored(*a)); claim != "" {
 			a.Protected = p.claims.protection(claim)
+		}
+		if a.Protected == "" && p.unread != nil {
+			a.Protected = p.unread.Protects()
 		}
 		if p.settings.UnknownFields == IgnoreUnknownFields {
 			a.UnknownField = ""

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
-	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // Promise 2. A field from a later version of the plugin may say that the address is in use.
@@ -54,7 +52,7 @@ func TestUnknownFieldsAreIgnoredIfThePolicySaysSo(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(pool), "GET overlappingrangeipreservations": items(reservation)})
 			s, p := Settings{UnknownFields: setting}, policy.Default()
 			p.Backends[PoolsName] = policy.Backend{Settings: &s}
-			offline, _ := plugin.Offline(Plugins(), []ipam.Document{document(poolKind, pool), document(overlappingKind, reservation)}, p)
+			offline, _ := overFiles(t, p, document(poolKind, pool), document(overlappingKind, reservation))
 			listed := 0
 			for _, b := range append(offline, NewPools(client, s, 4), NewOverlapping(client, s, 4)) {
 				for pool, err := range b.List(t.Context()) {

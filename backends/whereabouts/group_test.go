@@ -9,7 +9,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // poolJSON returns a pool of kube-system with entries.
@@ -83,7 +82,7 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 			for _, pool := range tt.pools {
 				documents = append(documents, document("IPPool", pool))
 			}
-			found, _ := plugin.Offline(Plugins(), documents, policy.Default())
+			found, _ := overFiles(t, policy.Default(), documents...)
 			if diff := cmp.Diff(reservations, groupsOf(t, found[len(found)-1])); diff != "" {
 				t.Errorf("offline (-want +got):\n%s", diff)
 			}

@@ -82,7 +82,9 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations, s
 }
 
 // protections returns what keeps the allocations of the round.
-func (r *round) protections(s Settings) protections { return protections{r.claims, s} }
+func (r *round) protections(s Settings) protections {
+	return protections{claims: r.claims, settings: s}
+}
 
 // survey returns what is known about the ranges of the round. Without the attachments, no name of an IPPool
 // proves anything.
@@ -95,7 +97,7 @@ func (r *round) survey() survey {
 		s.blind, s.unread = true, true
 		s.errs = append(s.errs, r.noAttachments)
 	}
-	if err := r.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
+	if err := r.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) && !ipam.IsUnread(err) { // versions before 0.9 lack it
 		s.blind = true
 		s.errs = append(s.errs, err)
 	}

@@ -68,7 +68,7 @@ func TestBothBackendsMakeTheirListsTogether(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{reservations: tt.answers[0], pools: tt.answers[1], listAttachments: tt.answers[2]})
 			p := policy.Default()
 			p.Backends = tt.policy
-			opened, err := plugin.Open(t.Context(), Plugins(), plugin.Env{Client: client}, p)
+			opened, _, err := plugin.Open(t.Context(), Plugins(), plugin.Env{Client: client}, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,8 +60,12 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.forget()
 		listed := b.lists.ofRound(ctx, true)
 		noPools := listed.noPools
-		if errors.Is(noPools, ipam.ErrNotInstalled) {
+		protections := listed.protections(b.settings)
+		switch {
+		case errors.Is(noPools, ipam.ErrNotInstalled):
 			noPools = nil
+		case ipam.IsUnread(noPools):
+			noPools, protections.unread = nil, &ipam.UnreadError{List: "IPPools of Whereabouts"}
 		}
 		if err := cmp.Or(listed.noReservations, noPools); err != nil {
 			yield(ipam.Pool{}, err)
@@ -71,7 +75,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.mu.Lock()
 		b.ranges = s.ranges
 		b.mu.Unlock()
-		s.listed(overlappingPools(listed.reservations, listed.pools, &s, listed.protections(b.settings)))(yield)
+		s.listed(overlappingPools(listed.reservations, listed.pools, &s, protections))(yield)
 	}
 }
 

@@ -35,7 +35,6 @@ func Plugins() []plugin.Plugin {
 				b.lists.off = env.Off
 				return b, nil
 			},
-			Offline: OfflinePools,
 		},
 		{
 			Name:    OverlappingName,
@@ -55,7 +54,6 @@ func Plugins() []plugin.Plugin {
 				}
 				return b, nil
 			},
-			Offline: OfflineOverlapping,
 		},
 	}
 }

@@ -44,7 +44,8 @@ func TestOverlappingThatNamesNoPodIsHeld(t *testing.T) {
 		`{"containerid": "c1"}`, `{"podref": "", "containerid": "c1"}`, `{"podref": "a/b/c", "containerid": "c1"}`,
 	} {
 		t.Run(spec, func(t *testing.T) {
-			wantVerdicts(t, []ipam.Document{reservationOf("10.0.0.4", spec)}, policy.Release, verdicts{"held OwnerUnknown": {"10.0.0.4"}})
+			pod := ipam.Document{APIVersion: "v1", Kind: "Pod", Data: []byte(`{"metadata": {"namespace": "default", "name": "other"}, "status": {"podIP": "10.9.0.1"}}`)}
+			wantVerdicts(t, []ipam.Document{pod, reservationOf("10.0.0.4", spec)}, policy.Release, verdicts{"held OwnerUnknown": {"10.0.0.4"}})
 		})
 	}
 }

@@ -59,18 +59,12 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 // Restore implements ipam.Backend. It creates the object again, which fails if one of that name
 // exists. If the release was interrupted, the object still exists with a tombstone: Restore
 // puts its spec back.
-func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return eachRecord(pool, rs, func(r recorded) error {
-		if refused := b.checkGiven(r); refused != nil {
-			return cmp.Or(b.find(ctx, pool, r), refused)
-		}
-		return b.restore(ctx, pool, r)
-	})
-}
-
-// Compare implements ipam.Backend. It reads the objects one by one.
-func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return eachRecord(pool, rs, func(r recorded) error { return cmp.Or(b.find(ctx, pool, r), b.checkGiven(r)) })
+func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+	good, errs := checkRecords(pool, rs, readRecorded)
+	for i, r := range good {
+		errs[i] = b.restore(ctx, pool, r, permit)
+	}
+	return errs
 }
 
 // find compares the stored object with the recorded one. It returns nil if there is none.
@@ -96,18 +90,11 @@ func (b *Overlapping) checkGiven(r recorded) error {
 	return checkGiven(r.name.ip, ranges)
 }
 
-// eachRecord calls do for each record that Record can have returned, and returns an error for
-// the others.
-func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error {
-	good, errs := checkRecords(pool, rs, readRecorded)
-	for i, r := range good {
-		errs[i] = do(r)
+// restore puts back one object. If it may not, it says what is in its place.
+func (b *Overlapping) restore(ctx context.Context, pool string, r recorded, permit ipam.Permit) error {
+	if refused := cmp.Or(b.checkGiven(r), permit()); refused != nil {
+		return cmp.Or(b.find(ctx, pool, r), refused)
 	}
-	return errs
-}
-
-// restore puts back one object.
-func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
 	_, err := kube.SendOnce(ctx, onResource(b.client.Post(), overlappingResource).Namespace(namespace), r.body)
 	err = kube.Denied(err, overlappingKind+" "+pool)
@@ -119,7 +106,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 	}
 	now, err := get(ctx, b.client, pool)
 	if err == nil {
-		if err = r.compare(now); err != nil {
+		if err = cmp.Or(r.compare(now), permit()); err != nil {
 			return err
 		}
 		err = kube.Unsure(kube.Transient(b.putBack(ctx, pool, now)))

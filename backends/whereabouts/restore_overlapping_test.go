@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -116,7 +117,7 @@ func TestOverlappingIsCreatedAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(tt.stored)})
+			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(tt.stored)}, backendtest.Permit)
 			if got := restoreOutcomes(errs); got != "back" {
 				t.Fatalf("Restore = %v, want it back", errs)
 			}
@@ -166,7 +167,7 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: tt.post, getAt: tt.get, patchAt: tt.patch})
 			stored := storedOverlapping("default/web-0", "")
-			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(stored)})
+			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(stored)}, backendtest.Permit)
 			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
@@ -207,7 +208,7 @@ func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			got := restoreOutcomes(NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{bad, overlappingRecord(good)}))
+			got := restoreOutcomes(NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{bad, overlappingRecord(good)}, backendtest.Permit))
 			if got != "final back" || len(a.calls()) != 1 {
 				t.Errorf("Restore = %s after %s, want the good record back", got, a.calls())
 			}

@@ -35,10 +35,16 @@ const restoreTries = 10
 // Restore implements ipam.Backend with one JSON patch. The patch applies only to the pool as it
 // was read. If another writer changed the pool, Restore reads it again. It never creates a
 // pool.
-func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
+func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
 	for try := 1; ; try++ {
 		p, free, errs := b.compare(ctx, pool, rs)
 		if len(free) == 0 {
+			return errs
+		}
+		if refused := permit(); refused != nil {
+			for i := range free {
+				errs[i] = refused
+			}
 			return errs
 		}
 		err := b.patch(ctx, pool, p.additions(free))
@@ -86,16 +92,10 @@ func refuseSome(entries map[int]ipam.Record, errs []error, refusal error) {
 	}
 }
 
-// Compare implements ipam.Backend with one read of the pool.
-func (b *Pools) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	_, _, errs := b.compare(ctx, pool, rs)
-	return errs
-}
-
 var errPoolGone = fmt.Errorf("%w: the pool is gone", ipam.ErrTaken)
 
-// compare returns the pool, the records whose places in it are free, by index, and what Compare
-// returns. Without a good record, it reads nothing.
+// compare returns the pool, the records whose places in it are free, by index, and the answers for
+// the others. Without a good record, it reads nothing.
 func (b *Pools) compare(ctx context.Context, pool string, rs []ipam.Record) (p ipPool, free map[int]ipam.Record, errs []error) {
 	free, errs = checkRecords(pool, rs, readEntry)
 	if len(free) == 0 {

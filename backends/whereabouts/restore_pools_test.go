@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -88,7 +89,7 @@ func TestRestoreIsOnePatchThatTestsTheVersion(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(tt.pool), "PATCH " + poolAt: say(leakyPool)})
-			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped)); got != "back back" {
+			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped, backendtest.Permit)); got != "back back" {
 				t.Errorf("Restore = %s, want both back", got)
 			}
 			if diff := cmp.Diff([]string{"GET " + poolAt, "PATCH " + poolAt}, a.calls()); diff != "" {
@@ -143,7 +144,7 @@ func TestRestoreAnswers(t *testing.T) {
 			if tt.patch != nil {
 				a.answer("PATCH "+poolAt, tt.patch)
 			}
-			errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped)
+			errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped, backendtest.Permit)
 			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
@@ -173,7 +174,7 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: say("{}")})
-			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{reaped[1], bad})); got != "back final" {
+			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{reaped[1], bad}, backendtest.Permit)); got != "back final" {
 				t.Errorf("Restore = %s, want the good record back", got)
 			}
 			if body := a.bodies("PATCH " + poolAt)[0].Body; strings.Count(body, `"add"`) != 1 || !strings.Contains(body, entry5) {
@@ -184,7 +185,7 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 	for _, pool := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
 		r := with(func(r *ipam.Record) { r.Pool = pool })
 		a, client := newAPI(t, map[string]http.HandlerFunc{})
-		if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), pool, []ipam.Record{r})); got != "final" || len(a.calls()) > 0 {
+		if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), pool, []ipam.Record{r}, backendtest.Permit)); got != "final" || len(a.calls()) > 0 {
 			t.Errorf("Restore into %q = %s after %s, want an error", pool, got, a.calls())
 		}
 	}
@@ -197,7 +198,7 @@ func TestOffsetThatThePluginCannotReadIsNotPutBack(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(pool), "PATCH " + poolAt: say("{}")})
 	last, next := poolRecord("9223372036854775807", entry4), poolRecord("9223372036854775808", entry4)
 	last.IP, next.IP = "fd00::7fff:ffff:ffff:ffff", "fd00::8000:0:0:0"
-	errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{last, next})
+	errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{last, next}, backendtest.Permit)
 	if got := restoreOutcomes(errs); got != "back final" || !strings.Contains(errs[1].Error(), "the plugin reads no offset above 2^63-1") {
 		t.Errorf("Restore = %v, want the first back alone", errs)
 	}
@@ -257,11 +258,11 @@ func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				compared = append(compared, one.backend.Compare(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+				compared = append(compared, backendtest.Compare(t.Context(), one.backend, one.record.Pool, []ipam.Record{one.record})...)
 				inUse := one.record
 				inUse.InUse = true
-				used = append(used, one.backend.Compare(t.Context(), inUse.Pool, []ipam.Record{inUse})...)
-				restored = append(restored, one.backend.Restore(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+				used = append(used, backendtest.Compare(t.Context(), one.backend, inUse.Pool, []ipam.Record{inUse})...)
+				restored = append(restored, one.backend.Restore(t.Context(), one.record.Pool, []ipam.Record{one.record}, backendtest.Permit)...)
 			}
 			if got := restoreOutcomes(used); got != strings.ReplaceAll(tt.want, "final", "back") {
 				t.Errorf("of a pod that uses it: Compare = %s: %v", got, used)

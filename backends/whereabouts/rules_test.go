@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
@@ -51,7 +51,7 @@ func TestRulesForAttachmentsWhoseRangesAreUnknown(t *testing.T) {
 				l.Networks, l.Surveyed = networks, true
 				p := policy.Default()
 				p.MinAge.Duration, p.Rules = 0, []policy.Rule{rule}
-				c, err := census.Take(t.Context(), new(state.Dump), census.Scope{})
+				c, err := census.Take(t.Context(), &backendtest.Pods{}, census.Scope{})
 				if err != nil {
 					t.Fatal(err)
 				}

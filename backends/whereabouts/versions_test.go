@@ -11,15 +11,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // recordedBy returns the pods of a recording, and the objects that the real plugin of a version
@@ -80,15 +82,14 @@ func wantVerdicts(t *testing.T, documents []ipam.Document, unnamed policy.Dispos
 	t.Helper()
 	p := backendtest.Impatient()
 	p.Pods.Unnamed = unnamed
-	found, rest := plugin.Offline(Plugins(), append(slices.Clone(documents), wholeDump), p)
-	var cluster state.Dump
-	for _, doc := range rest {
-		if taken, err := cluster.Take(doc); err != nil || !taken && !doc.List {
-			t.Fatalf("%s: taken %v, %v", doc.Kind, taken, err)
-		}
+	found, config := overFiles(t, p, append(slices.Clone(documents), wholeDump)...)
+	client, err := kube.RawClient(config)
+	if err != nil {
+		t.Fatal(err)
 	}
+	cluster := state.NewCluster(corev1.NewForConfigOrDie(config), appsv1.NewForConfigOrDie(config), client)
 	inv := ipam.TakeInventory(t.Context(), found, func(string) bool { return true })
-	pods, err := census.Take(t.Context(), &cluster, census.Scope{})
+	pods, err := census.Take(t.Context(), cluster, census.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ var again = map[string][]string{
 func TestStoresOfOtherVersions(t *testing.T) {
 	for version, never := range map[string]bool{"0.7.0": true, "0.8.1": false, "0.9.4": false} {
 		t.Run(version, func(t *testing.T) {
-			found, _ := plugin.Offline(Plugins(), append(recordedBy(t, version), wholeDump), policy.Default())
+			found, _ := overFiles(t, policy.Default(), append(recordedBy(t, version), wholeDump)...)
 			groups := make(map[string]int)
 			for _, b := range found {
 				for pool, err := range b.List(t.Context()) {

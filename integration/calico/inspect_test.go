@@ -54,8 +54,17 @@ func (s *fixture) etcdctl() string {
 	return string(text)
 }
 
+// notes are the notes of a report, by address.
+func notes(r *reap.Report) map[string]string {
+	all := map[string]string{}
+	for _, e := range r.Entries {
+		all[e.IP+e.Key] = e.Note
+	}
+	return all
+}
+
 // Inspecting the dump of a real cluster gives the same result as a dry run there, whatever protects
-// addresses.
+// addresses. The dump has the ledger.
 func TestDumpsSayWhatADryRunSays(t *testing.T) {
 	each(t, func(s *fixture) {
 		s.leak("gone")
@@ -72,6 +81,7 @@ func TestDumpsSayWhatADryRunSays(t *testing.T) {
 		policy := filepath.Join(s.TempDir(), "policy.yaml")
 		s.must(os.WriteFile(policy, []byte(releaseNow), 0o600))
 
+		s.mustReap(reap.ExitDone, releaseNow, "--dry-run", "--remember")
 		online := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
 		ofDump := policy
 		if s.Etcd != nil { // etcdctl dumps it
@@ -88,6 +98,9 @@ func TestDumpsSayWhatADryRunSays(t *testing.T) {
 		}
 		if diff := cmp.Diff(lines(online), lines(offline.Report)); diff != "" {
 			s.Errorf("entries (-online +offline):\n%s", diff)
+		}
+		if diff := cmp.Diff(notes(online), notes(offline.Report)); diff != "" {
+			s.Errorf("notes (-online +offline):\n%s", diff)
 		}
 		if n := len(offline.Report.Entries); n != 5 {
 			s.Errorf("%d entries, want 5", n)

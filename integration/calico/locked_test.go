@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -63,7 +63,7 @@ func TestReservedAddressesAreReleasedAndPutBack(t *testing.T) {
 			s.must(err)
 		}
 		pool := s.blockOf(gone).String()
-		if err := b.Restore(s.Context(), pool, records[pool])[0]; err != nil {
+		if err := b.Restore(s.Context(), pool, records[pool], backendtest.Permit)[0]; err != nil {
 			s.Errorf("a restore of a reserved address: %v", err)
 		}
 	})
@@ -83,7 +83,7 @@ func TestTimesOfThePluginAreRead(t *testing.T) {
 		{5*time.Minute - 20*time.Second, "held TooYoung kept"},
 		{5*time.Minute + 20*time.Second, "orphan PodAbsent released"},
 	} {
-		r, err := s.engine(engine.After(tt.at)).Run(s.Context(), policy)
+		r, err := s.engine(reap.After(tt.at)).Run(s.Context(), policy)
 		s.must(err)
 		if got := lines(r)[ip.String()]; got != tt.want {
 			s.Fatalf("after %v, the address is %q, want %q", tt.at, got, tt.want)

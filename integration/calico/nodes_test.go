@@ -11,14 +11,13 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // at runs as if that much later, and checks what the report says of an address.
 func (s *fixture) at(later time.Duration, address, want string) *reap.Report {
 	s.Helper()
-	report, err := s.engine(engine.After(later)).Run(s.Context(), releaseNow)
+	report, err := s.engine(reap.After(later)).Run(s.Context(), releaseNow)
 	s.must(err)
 	if got := lines(report)[address]; got != want {
 		s.Errorf("after %v, %s is %q, want %q", later, address, got, want)

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -122,7 +121,7 @@ func (s *fixture) reapWhileHeld(policy, write string, do func()) *reap.Report {
 	}
 	gate, ended := proxy.NewGate(), make(chan end, 1)
 	if s.Etcd != nil {
-		hold := s.intercepted(func(t engine.Transaction) error {
+		hold := s.intercepted(func(t reap.Transaction) error {
 			gate.Hook(t.Context, proxy.Request{})
 			return t.Forward()
 		})

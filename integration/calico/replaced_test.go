@@ -14,7 +14,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // try makes the plugin give an address to one more sandbox of the pod, by a clock that is wrong by so much. If
@@ -102,7 +102,7 @@ func TestSecondLookReadsTheEndpointOfThePod(t *testing.T) {
 			s.must(err)
 		},
 	} {
-		e := s.engine(engine.After(time.Hour))
+		e := s.engine(reap.After(time.Hour))
 		reads := 0
 		e.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, send grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			if read, ok := request.(*pb.RangeRequest); ok && strings.Contains(string(read.Key), "/workloadendpoints/") {

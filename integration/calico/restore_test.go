@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -49,7 +49,7 @@ func (s *fixture) records(b ipam.Backend, ips ...netip.Addr) map[string][]ipam.R
 func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
-		for i, err := range b.Restore(s.Context(), pool, records) {
+		for i, err := range b.Restore(s.Context(), pool, records, backendtest.Permit) {
 			if !errors.Is(err, want) {
 				s.Errorf("restore %s: %v, want %v", records[i].IP, err, want)
 			}
@@ -145,7 +145,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 func (s *fixture) overtaken(do func()) ipam.Backend {
 	s.Helper()
 	if s.Etcd != nil {
-		b, err := s.intercepted(func(t engine.Transaction) error {
+		b, err := s.intercepted(func(t reap.Transaction) error {
 			do()
 			return t.Forward()
 		}).Blocks(nil)

@@ -13,7 +13,6 @@ import (
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -141,8 +140,8 @@ func (s *fixture) clean() {
 }
 
 // engine returns an engine with only Calico's backend, and optionally with another clock.
-func (s *fixture) engine(now ...func() time.Time) engine.Engine {
-	e := engine.Engine{Kubeconfig: s.kubeconfig, Env: s.env, Only: []string{"calico"}}
+func (s *fixture) engine(now ...func() time.Time) reap.Engine {
+	e := reap.Engine{Kubeconfig: s.kubeconfig, Env: s.env, Only: []string{"calico"}}
 	if len(now) > 0 {
 		e.Now = now[0]
 	}
@@ -150,16 +149,16 @@ func (s *fixture) engine(now ...func() time.Time) engine.Engine {
 }
 
 // intercepted returns an engine whose first transaction the hook intercepts.
-func (s *fixture) intercepted(hook func(engine.Transaction) error) engine.Engine {
+func (s *fixture) intercepted(hook func(reap.Transaction) error) reap.Engine {
 	e := s.engine()
-	e.Dial = []grpc.DialOption{engine.OnTransaction(hook)}
+	e.Dial = []grpc.DialOption{reap.OnTransaction(hook)}
 	return e
 }
 
 // later runs as if in an hour, when everything that a ledger remembers is due.
 func (s *fixture) later(policy string) *reap.Report {
 	s.Helper()
-	report, err := s.engine(engine.After(time.Hour)).Run(s.Context(), policy)
+	report, err := s.engine(reap.After(time.Hour)).Run(s.Context(), policy)
 	s.must(err)
 	return report
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 func TestMain(m *testing.M) {
@@ -19,14 +18,14 @@ func TestMain(m *testing.M) {
 
 // fixture is the world in which things go wrong, after an undisturbed run, whose
 // writes it returns too.
-func fixture(t *testing.T) (*world.World, []string) {
+func fixture(t *testing.T) (*kit.World, []string) {
 	t.Helper()
-	w := world.New(t)
+	w := kit.NewWorld(t)
 	return w, w.Undisturbed()
 }
 
 // released is a fixture in which a run has released everything, and the run's ID.
-func released(t *testing.T) (*world.World, string) {
+func released(t *testing.T) (*kit.World, string) {
 	t.Helper()
 	w, _ := fixture(t)
 	return w, w.Journals()[0]
@@ -35,7 +34,7 @@ func released(t *testing.T) (*world.World, string) {
 // wantTrue fails the test unless a report tells what the stores hold: what it calls
 // released is gone, what it calls failed has a reason, and all else is there
 // (promise 7).
-func wantTrue(w *world.World, r *reap.Report) {
+func wantTrue(w *kit.World, r *reap.Report) {
 	w.Helper()
 	held, err := w.Allocated(w.Context())
 	w.Must(err)
@@ -75,7 +74,7 @@ func wantTrue(w *world.World, r *reap.Report) {
 }
 
 // wantNamed fails the test unless the report says what failed, and why.
-func wantNamed(w *world.World, result reap.Result) {
+func wantNamed(w *kit.World, result reap.Result) {
 	w.Helper()
 	for _, b := range result.Report.Backends {
 		if b.Status != "ok" && b.Status != "skipped" && b.Message != "" {

@@ -9,19 +9,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // requests are the kinds of request that a run makes, and of those that write.
-func requests(w *world.World) (all, writes []string) {
+func requests(w *kit.World) (all, writes []string) {
 	w.Helper()
 	w.Again()
-	w.Run(world.ReleaseNow)
+	w.Run(kit.ReleaseNow)
 	all = slices.Sorted(maps.Keys(w.Proxy.Counts()))
 	writes = slices.Sorted(maps.Keys(w.Proxy.Mutations()))
 	w.Proxy.Reset()
@@ -40,8 +38,8 @@ func TestEveryFaultyRequestIsTriedAgainOrReported(t *testing.T) {
 		all = append(writes, "list pods")
 	}
 	for i, request := range all {
-		for j, f := range fault.Faults {
-			if testing.Short() && j != i%len(fault.Faults) {
+		for j, f := range proxy.Faults {
+			if testing.Short() && j != i%len(proxy.Faults) {
 				continue
 			}
 			w.Sub(f.Name+" to "+request, func() {
@@ -63,7 +61,7 @@ func ofRun(request string) proxy.Match {
 func TestEveryLostAnswerIsTriedAgainOrReported(t *testing.T) {
 	w, _ := fixture(t)
 	_, writes := requests(w)
-	faults := fault.Faults[3:]
+	faults := proxy.Faults[3:]
 	if testing.Short() {
 		writes = []string{"patch ippools", "delete overlappingrangeipreservations"}
 		faults = faults[1:]
@@ -80,12 +78,12 @@ func TestEveryLostAnswerIsTriedAgainOrReported(t *testing.T) {
 }
 
 // faulty lets a run meet what is injected, and the next ones nothing.
-func faulty(w *world.World, passes bool, inject func()) {
+func faulty(w *kit.World, passes bool, inject func()) {
 	w.Helper()
 	w.Again()
 	inject()
 	w.Must(w.Memory.Unlock(w.Context()))
-	process, err := w.Starts("run", world.ReleaseNow, "--all")()
+	process, err := w.Starts("run", kit.ReleaseNow, "--all")()
 	w.Must(err)
 	result, err := process.Wait()
 	w.Must(err)
@@ -93,7 +91,7 @@ func faulty(w *world.World, passes bool, inject func()) {
 		w.Fatalf("no report\n%s", result.Stderr)
 	}
 	when := fmt.Sprintf("after exit code %d", result.ExitCode)
-	view := snapshot.Store.Bytes
+	view := kit.Store.Bytes
 	switch {
 	case passes || result.ExitCode == reap.ExitDone:
 		w.WantExit(reap.ExitDone, result)
@@ -103,7 +101,7 @@ func faulty(w *world.World, passes bool, inject func()) {
 	default:
 		w.WantExit(reap.ExitPartial, result)
 		wantNamed(w, result)
-		view = snapshot.Store.Held // two runs that share a block free its addresses in another order
+		view = kit.Store.Held // two runs that share a block free its addresses in another order
 	}
 	w.WantInUse()
 	wantTrue(w, result.Report)
@@ -139,7 +137,7 @@ func TestAPIServerGoesAwayDuringARun(t *testing.T) {
 // endOf is what the stores hold after a run that is done. A conflict is also what
 // the API server answers if an empty handle is another one by now: a run leaves it,
 // and says that it has changed.
-func endOf(w *world.World, r *reap.Report) snapshot.Store {
+func endOf(w *kit.World, r *reap.Report) kit.Store {
 	w.Helper()
 	end := maps.Clone(w.End)
 	for _, e := range r.Entries {
@@ -161,13 +159,13 @@ func endOf(w *world.World, r *reap.Report) snapshot.Store {
 // wantPatient fails the test unless the ledger knows what waits, and since when. A
 // backend that a run could not list breaks the time in which its entries were seen
 // ownerless: that begins anew.
-func wantPatient(w *world.World, r *reap.Report) {
+func wantPatient(w *kit.World, r *reap.Report) {
 	w.Helper()
 	for _, b := range r.Backends {
 		if b.Status == "failed" {
-			w.Run(world.ReleaseNow)
-			if got := len(seen(w)); got != world.Waits {
-				w.Errorf("the ledger remembers %d entries, want %d", got, world.Waits)
+			w.Run(kit.ReleaseNow)
+			if got := len(seen(w)); got != kit.Waits {
+				w.Errorf("the ledger remembers %d entries, want %d", got, kit.Waits)
 			}
 			return
 		}

@@ -8,13 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // A guest is a pod that came after a run was killed, with what real ADDs gave it.
@@ -28,7 +27,7 @@ type guest struct {
 
 // guests are those of a world.
 type guests struct {
-	*world.World
+	*kit.World
 	plugin *plugin.Plugin
 	all    []guest
 }
@@ -39,12 +38,12 @@ func (g *guests) arrive(names ...string) {
 	g.Helper()
 	for _, name := range names {
 		one := guest{
-			pod:     plugin.Pod{Namespace: world.Shop, Name: name},
-			sandbox: calico.NewSandbox(world.Shop, name, world.Node), attached: "new-" + name,
+			pod:     plugin.Pod{Namespace: kit.Shop, Name: name},
+			sandbox: calico.NewSandbox(kit.Shop, name, kit.Node), attached: "new-" + name,
 		}
-		_, err := g.Cluster.CreatePod(g.Context(), world.Shop, name, cluster.OnNode(world.Node), cluster.Phase(corev1.PodPending))
+		_, err := g.Cluster.CreatePod(g.Context(), kit.Shop, name, cluster.OnNode(kit.Node), cluster.Phase(corev1.PodPending))
 		g.Must(err)
-		ips, err := g.plugin.Add(g.Context(), world.LAN, one.pod, one.attached, "net1")
+		ips, err := g.plugin.Add(g.Context(), kit.LAN, one.pod, one.attached, "net1")
 		g.Must(err)
 		one.lan = ips[0]
 		one.ips, err = g.Add(g.Context(), one.sandbox)
@@ -57,8 +56,8 @@ func (g *guests) arrive(names ...string) {
 func (g *guests) settle() {
 	g.Helper()
 	for _, one := range g.all {
-		shows := append(one.sandbox.PodOptions(one.ips...), cluster.Phase(corev1.PodRunning), world.Attached(one.lan.String()))
-		g.Must(g.Cluster.UpdatePod(g.Context(), world.Shop, one.pod.Name, shows...))
+		shows := append(one.sandbox.PodOptions(one.ips...), cluster.Phase(corev1.PodRunning), kit.Attached(one.lan.String()))
+		g.Must(g.Cluster.UpdatePod(g.Context(), kit.Shop, one.pod.Name, shows...))
 	}
 }
 
@@ -66,7 +65,7 @@ func (g *guests) settle() {
 func (g *guests) die() {
 	g.Helper()
 	for _, one := range g.all {
-		g.Must(g.Cluster.DeletePod(g.Context(), world.Shop, one.pod.Name))
+		g.Must(g.Cluster.DeletePod(g.Context(), kit.Shop, one.pod.Name))
 	}
 }
 
@@ -75,7 +74,7 @@ func (g *guests) leave() {
 	g.Helper()
 	g.die()
 	for _, one := range g.all {
-		g.Must(g.plugin.Del(g.Context(), world.LAN, one.pod, one.attached, "net1"))
+		g.Must(g.plugin.Del(g.Context(), kit.LAN, one.pod, one.attached, "net1"))
 		g.Must(g.Del(g.Context(), one.sandbox))
 	}
 }
@@ -103,11 +102,11 @@ func (g *guests) wantTheirs(was map[string]string) {
 	g.Helper()
 	g.WantInUse()
 	g.WantSingle()
-	snapshot.WantT(g, "of the guests", was, g.theirs())
+	kit.WantT(g, "of the guests", was, g.theirs())
 	stores := g.Stores().Owners()
 	for _, one := range g.all {
 		ref := one.pod.Namespace + "/" + one.pod.Name
-		pool := strings.ReplaceAll(world.LAN.Range, "/", "-")
+		pool := strings.ReplaceAll(kit.LAN.Range, "/", "-")
 		if got := stores[pool+" "+one.lan.String()]; got != ref+" "+one.attached {
 			g.Errorf("%s has %s by its ADD, and the pool says %q", ref, one.lan, got)
 		}
@@ -122,7 +121,7 @@ func (g *guests) wantTheirs(was map[string]string) {
 func (g *guests) wantTaken(ip string) {
 	g.Helper()
 	overlapping := plugin.Network{Name: "other", Range: "10.0.0.0/8", RangeStart: ip, RangeEnd: ip}
-	_, err := g.plugin.Add(g.Context(), overlapping, plugin.Pod{Namespace: world.Shop, Name: "stranger"}, "sandbox-stranger", "net1")
+	_, err := g.plugin.Add(g.Context(), overlapping, plugin.Pod{Namespace: kit.Shop, Name: "stranger"}, "sandbox-stranger", "net1")
 	var refused *plugin.Error
 	switch {
 	case err == nil:
@@ -140,7 +139,7 @@ func TestEveryKillLeavesWhatGuestsGot(t *testing.T) {
 	w, writes := fixture(t)
 	p, err := plugin.New(w.Dir, w.Cluster.Kubeconfig)
 	w.Must(err)
-	after := func(at fault.Point, then func(g *guests)) func() {
+	after := func(at proxy.Point, then func(g *guests)) func() {
 		return func() {
 			w.Again()
 			kill(w, at, runs(w))
@@ -148,7 +147,7 @@ func TestEveryKillLeavesWhatGuestsGot(t *testing.T) {
 			g.arrive("new", "gone-1")
 			then(g)
 			g.WantSingle()
-			g.ConvergeTo(snapshot.Store.Held) // the order in which Calico gives out what is free has changed
+			g.ConvergeTo(kit.Store.Held) // the order in which Calico gives out what is free has changed
 			g.WantRemembered()
 		}
 	}
@@ -164,10 +163,10 @@ func TestEveryKillLeavesWhatGuestsGot(t *testing.T) {
 func finished(g *guests) {
 	g.Helper()
 	was := g.theirs()
-	g.Run(world.ReleaseNow)
+	g.Run(kit.ReleaseNow)
 	g.wantTheirs(was)
 	g.settle()
-	g.Run(world.ReleaseNow)
+	g.Run(kit.ReleaseNow)
 	g.wantTheirs(was)
 	g.die()
 }
@@ -183,14 +182,14 @@ func restored(g *guests) {
 	}
 	for _, id := range journals {
 		g.Must(g.Memory.Unlock(g.Context()))
-		process, err := g.Starts("restore", world.ReleaseNow, "--run="+id)()
+		process, err := g.Starts("restore", kit.ReleaseNow, "--run="+id)()
 		g.Must(err)
 		result, err := process.Wait()
 		g.Must(err)
 		if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
 			g.Fatalf("exit code %d\n%s", result.ExitCode, result.Stderr)
 		}
-		if s := g.RestoreReportOf(result).Summary; s.Failed > 0 || s.Restored+s.Present+s.Taken != world.Records || (s.Taken > 0) != (result.ExitCode == reap.ExitPartial) {
+		if s := g.RestoreReportOf(result).Summary; s.Failed > 0 || s.Restored+s.Present+s.Taken != kit.Records || (s.Taken > 0) != (result.ExitCode == reap.ExitPartial) {
 			g.Errorf("exit code %d with %+v", result.ExitCode, s)
 		}
 	}

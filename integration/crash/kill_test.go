@@ -5,42 +5,41 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
 // runs starts a run that releases one pool after the other.
-func runs(w *world.World) fault.Start {
-	return w.Starts("run", world.ReleaseNow, world.InOrder, "--all")
+func runs(w *kit.World) proxy.Starter {
+	return w.Starts("run", kit.ReleaseNow, kit.InOrder, "--all")
 }
 
 // points are those around each write of a run, and with -short those of turns.
-func points(writes []string) []fault.Point {
+func points(writes []string) []proxy.Point {
 	if testing.Short() {
 		return turns(writes)
 	}
-	return fault.Points(writes)
+	return proxy.Points(writes)
 }
 
 // first is the first point of a kind of write.
-func first(points []fault.Point, kind string) fault.Point {
-	return points[slices.IndexFunc(points, func(p fault.Point) bool { return p.Kind() == kind })]
+func first(points []proxy.Point, kind string) proxy.Point {
+	return points[slices.IndexFunc(points, func(p proxy.Point) bool { return p.Kind() == kind })]
 }
 
 // turns are the points at which the stores have changed. With -short they are the
 // first pool, the first tombstone, and a block whose handles are not written.
-func turns(writes []string) []fault.Point {
-	all := fault.Changing(fault.Points(writes))
+func turns(writes []string) []proxy.Point {
+	all := proxy.Changing(proxy.Points(writes))
 	if !testing.Short() {
 		return all
 	}
-	return []fault.Point{first(all, "patch ippools"), first(all, "patch overlappingrangeipreservations"), first(all, "update ipamblocks")}
+	return []proxy.Point{first(all, "patch ippools"), first(all, "patch overlappingrangeipreservations"), first(all, "update ipamblocks")}
 }
 
 // kill kills a process at a point.
-func kill(w *world.World, at fault.Point, start fault.Start) {
+func kill(w *kit.World, at proxy.Point, start proxy.Starter) {
 	w.Helper()
-	w.Must(fault.Kill(w.Proxy, at, start))
+	w.Must(proxy.Kill(w.Proxy, at, start))
 }
 
 // A run that is killed before or after any of its writes has touched nothing that is
@@ -49,12 +48,12 @@ func kill(w *world.World, at fault.Point, start fault.Start) {
 // disturbed, and the ledger knows since when everything waits (promises 1, 8 and 10).
 func TestEveryKillIsUndoneByItsJournal(t *testing.T) {
 	w, writes := fixture(t)
-	begun := fault.Changing(fault.Points(writes))
-	w.Each(points(writes), func(p fault.Point) {
+	begun := proxy.Changing(proxy.Points(writes))
+	w.Each(points(writes), func(p proxy.Point) {
 		w.Again()
 		kill(w, p, runs(w))
 		w.WantInUse()
-		if n := len(seen(w)); n != world.Records+world.Waits && slices.Contains(begun, p) {
+		if n := len(seen(w)); n != kit.Records+kit.Waits && slices.Contains(begun, p) {
 			w.Errorf("the ledger remembers %d entries, want all until the end", n)
 		}
 		for _, id := range w.Journals() { // the one, or none
@@ -70,9 +69,9 @@ func TestEveryKillIsUndoneByItsJournal(t *testing.T) {
 // (promises 8 and 10).
 func TestEveryKillIsFinishedByTheNextRun(t *testing.T) {
 	w, writes := fixture(t)
-	w.Each(turns(writes), func(p fault.Point) {
+	w.Each(turns(writes), func(p proxy.Point) {
 		w.Again()
-		kill(w, p, w.Starts("run", world.ReleaseNow))
+		kill(w, p, w.Starts("run", kit.ReleaseNow))
 		w.WantInUse()
 		killed := w.Journals()
 		w.Converge()
@@ -88,15 +87,15 @@ func TestEveryKillIsFinishedByTheNextRun(t *testing.T) {
 func TestEveryKillOfARestoration(t *testing.T) {
 	w, id := released(t)
 	w.Restore(id)
-	all := fault.Points(fault.Writes(w.Proxy))
+	all := proxy.Points(proxy.Writes(w.Proxy))
 	if testing.Short() {
-		all = kit.SampleBy(fault.Changing(all), fault.Point.Kind)
+		all = kit.SampleBy(proxy.Changing(all), proxy.Point.Kind)
 	}
-	w.Each(all, func(p fault.Point) {
+	w.Each(all, func(p proxy.Point) {
 		w.Put(w.End)
 		w.Must(w.Memory.Unlock(w.Context()))
 		w.Age() // the ledger of the restoration before may be of the same second
-		kill(w, p, w.Starts("restore", world.ReleaseNow, "--run="+id))
+		kill(w, p, w.Starts("restore", kit.ReleaseNow, "--run="+id))
 		w.WantInUse()
 		w.Restore(id)
 		w.WantStores("after the next restoration", w.Before)
@@ -104,7 +103,7 @@ func TestEveryKillOfARestoration(t *testing.T) {
 }
 
 // seen is what the ledger remembers.
-func seen(w *world.World) map[string]int64 {
+func seen(w *kit.World) map[string]int64 {
 	w.Helper()
 	all, err := w.Memory.Seen(w.Context())
 	w.Must(err)

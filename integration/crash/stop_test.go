@@ -8,14 +8,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // terminate tells a process to stop.
-func terminate(h *fault.Held) error { return h.Signal(syscall.SIGTERM) }
+func terminate(h *proxy.Held) error { return h.Signal(syscall.SIGTERM) }
 
 // later matches the first request of a kind after one of another kind.
 func later(first, then string) proxy.Match {
@@ -63,10 +62,10 @@ func TestEveryStepARunIsStoppedAt(t *testing.T) {
 }
 
 // stopped has a run stopped at a step.
-func stopped(w *world.World, s step) {
+func stopped(w *kit.World, s step) {
 	w.Helper()
 	w.Again()
-	result, err := fault.Stop(w.Proxy, s.at(), runs(w), terminate)
+	result, err := proxy.Stop(w.Proxy, s.at(), runs(w), terminate)
 	w.Must(err)
 	w.WantExit(reap.ExitSignal, result)
 	if result.Report == nil {
@@ -84,7 +83,7 @@ func stopped(w *world.World, s step) {
 // wantTrueOr is wantTrue. A block that was written when the run had given up on it
 // is not what the report says that it knows: that of its addresses must be that they
 // failed.
-func wantTrueOr(w *world.World, r *reap.Report, name string) {
+func wantTrueOr(w *kit.World, r *reap.Report, name string) {
 	w.Helper()
 	wantTrue(w, r)
 	if name != "while a block is written" {
@@ -108,7 +107,7 @@ func TestEveryStepARestorationIsStoppedAt(t *testing.T) {
 		w.Sub(at, func() {
 			w.Put(w.End)
 			w.Must(w.Memory.Unlock(w.Context()))
-			result, err := fault.Stop(w.Proxy, proxy.On(at), w.Starts("restore", world.ReleaseNow, "--run="+id), terminate)
+			result, err := proxy.Stop(w.Proxy, proxy.On(at), w.Starts("restore", kit.ReleaseNow, "--run="+id), terminate)
 			w.Must(err)
 			w.WantExit(reap.ExitSignal, result)
 			first := w.RestoreReportOf(result)

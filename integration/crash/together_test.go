@@ -3,24 +3,22 @@ package crash_test
 import (
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // held starts a process that is held at its first request of a kind.
-func held(w *world.World, at string, start fault.Start) *fault.Held {
+func held(w *kit.World, at string, start proxy.Starter) *proxy.Held {
 	w.Helper()
 	w.Must(w.Memory.Unlock(w.Context()))
-	h, err := fault.Hold(w.Proxy, proxy.On(at), start)
+	h, err := proxy.Hold(w.Proxy, proxy.On(at), start)
 	w.Must(err)
 	return h
 }
 
 // meets has a run go on with its first request of a kind after another process has ended.
-func meets(w *world.World, at string, other func()) {
+func meets(w *kit.World, at string, other func()) {
 	w.Helper()
 	run := held(w, at, runs(w))
 	other()
@@ -43,7 +41,7 @@ func writesOfRuns() []string {
 // would, and the report of each is true (promise 1).
 func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 	w, id := released(t)
-	restores := w.Starts("restore", world.ReleaseNow, "--run="+id)
+	restores := w.Starts("restore", kit.ReleaseNow, "--run="+id)
 	for _, at := range some([]string{"update ipamblocks", "patch ippools"}, []string{
 		"create ipamhandles", "create overlappingrangeipreservations",
 	}) {
@@ -55,8 +53,8 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 			result, err := first.Finish()
 			w.Must(err)
 			w.WantExit(reap.ExitDone, result)
-			for _, got := range []world.RestoreReport{w.RestoreReportOf(result), second} {
-				if got.Summary.Restored+got.Summary.Present != world.Records {
+			for _, got := range []kit.RestoreReport{w.RestoreReportOf(result), second} {
+				if got.Summary.Restored+got.Summary.Present != kit.Records {
 					w.Errorf("%+v, want everything there", got.Summary)
 				}
 			}
@@ -93,7 +91,7 @@ func TestEveryWriteARunAndARestorationMeetAt(t *testing.T) {
 			w.Put(w.Before)
 			meets(w, at, func() { w.Restore(id) })
 			w.WantSingle()
-			w.ConvergeTo(snapshot.Store.Held)
+			w.ConvergeTo(kit.Store.Held)
 		})
 	}
 }

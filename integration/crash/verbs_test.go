@@ -19,19 +19,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // plain is the beginning of a policy without reserved IPs, whose resources the
 // shipped roles cannot know.
-var plain, _, _ = strings.Cut(world.Policy, "backends:")
+var plain, _, _ = strings.Cut(kit.Policy, "backends:")
 
 // stores are the backends that have a role of their own.
 var stores = []string{"whereabouts", "overlapping", "calico"}
@@ -48,9 +46,9 @@ func only(backend string) string {
 }
 
 // install makes the world's processes those of a service account with the rights.
-func install(w *world.World, g rights.Grant) *rights.Account {
+func install(w *kit.World, g reap.Grant) *reap.Account {
 	w.Helper()
-	a, err := rights.Install(w.Context(), w.Cluster, g)
+	a, err := reap.InstallAccount(w.Context(), w.Cluster, g)
 	w.Must(err)
 	t := w.T // which a subtest may replace
 	t.Cleanup(func() {
@@ -66,7 +64,7 @@ func install(w *world.World, g rights.Grant) *rights.Account {
 
 // defineMigrations defines the resource by which Calico 3.32 moves its data, until
 // the test ends.
-func defineMigrations(w *world.World) {
+func defineMigrations(w *kit.World) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "datastoremigrations.yaml")
 	w.Must(os.WriteFile(file, []byte(`
@@ -84,9 +82,9 @@ spec:
 }
 
 // shipped are the rights of an installation with these backends.
-func shipped(w *world.World, mode string, backends ...string) rights.Grant {
+func shipped(w *kit.World, mode string, backends ...string) reap.Grant {
 	w.Helper()
-	g, err := rights.Shipped(mode, backends...)
+	g, err := reap.ShippedGrant(mode, backends...)
 	w.Must(err)
 	return g
 }
@@ -95,8 +93,8 @@ func shipped(w *world.World, mode string, backends ...string) rights.Grant {
 type errand struct {
 	backend string
 	planned int
-	begin   func(w *world.World)
-	left    func(w *world.World) string // what is wrong with the store in the end, or nothing
+	begin   func(w *kit.World)
+	left    func(w *kit.World) string // what is wrong with the store in the end, or nothing
 }
 
 // errands are one for each backend.
@@ -104,8 +102,8 @@ var errands = []errand{
 	{
 		// A pool changes under the patch.
 		backend: "whereabouts", planned: 3,
-		begin: func(w *world.World) {
-			pool := strings.ReplaceAll(world.LAN.Range, "/", "-")
+		begin: func(w *kit.World) {
+			pool := strings.ReplaceAll(kit.LAN.Range, "/", "-")
 			w.Proxy.Before(proxy.Nth(1, func(r proxy.Request) bool { return r.String() == "patch ippools" && r.Name == pool }),
 				func(ctx context.Context, _ proxy.Request) proxy.Action {
 					_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(ctx, pool,
@@ -116,8 +114,8 @@ var errands = []errand{
 					return proxy.Pass()
 				})
 		},
-		left: func(w *world.World) string {
-			return owners(w, map[string]string{"10.1.0.0-24 10.1.0.3": world.Shop + "/gone-2 another"},
+		left: func(w *kit.World) string {
+			return owners(w, map[string]string{"10.1.0.0-24 10.1.0.3": kit.Shop + "/gone-2 another"},
 				"10.1.0.0-24 10.1.0.1", "10.2.0.0-24 10.2.0.2")
 		},
 	},
@@ -125,24 +123,24 @@ var errands = []errand{
 		// A tombstone was left. Only reservations whose addresses are in no pool go where pools are
 		// not looked at.
 		backend: "overlapping", planned: 4,
-		begin: func(w *world.World) {
+		begin: func(w *kit.World) {
 			for ip, pod := range map[string]string{"10.3.0.1": "gone-1", "10.3.0.2": "live", "10.3.0.3": "gone-3"} {
 				reserve(w, ip, pod)
 			}
 			_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(w.Context(),
 				"10.3.0.1", types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"`+world.Shop+`/gone-1\"}"}},"spec":{"podref":"_ip-reaper/_released"}}`),
+				[]byte(`{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"`+kit.Shop+`/gone-1\"}"}},"spec":{"podref":"_ip-reaper/_released"}}`),
 				metav1.PatchOptions{})
 			w.Must(err)
 		},
-		left: func(w *world.World) string {
-			return owners(w, map[string]string{"10.3.0.2": world.Shop + "/live"})
+		left: func(w *kit.World) string {
+			return owners(w, map[string]string{"10.3.0.2": kit.Shop + "/live"})
 		},
 	},
 	{
 		// A handle changes before it is deleted.
 		backend: "calico", planned: 3,
-		begin: func(w *world.World) {
+		begin: func(w *kit.World) {
 			w.Must(w.Delete(w.Context(), calico.Handle, w.HandleName(w.Empty))) // it would have to wait
 			w.Proxy.Before(proxy.Nth(1, proxy.On("delete ipamhandles")), func(ctx context.Context, r proxy.Request) proxy.Action {
 				if err := w.Edit(ctx, calico.Handle, r.Name, func(h map[string]any) { h["later"] = "touched" }); err != nil {
@@ -151,7 +149,7 @@ var errands = []errand{
 				return proxy.Pass()
 			})
 		},
-		left: func(w *world.World) string {
+		left: func(w *kit.World) string {
 			if err := w.Counted(w.Context()); err != nil {
 				return err.Error()
 			}
@@ -162,7 +160,7 @@ var errands = []errand{
 
 // owners compares who has the addresses of Whereabouts with who had them, but for
 // these.
-func owners(w *world.World, differ map[string]string, gone ...string) string {
+func owners(w *kit.World, differ map[string]string, gone ...string) string {
 	want := w.Before.Owners()
 	maps.Copy(want, differ)
 	for _, place := range gone {
@@ -172,10 +170,10 @@ func owners(w *world.World, differ map[string]string, gone ...string) string {
 }
 
 // blocks is who has which addresses of Calico's.
-func blocks(s snapshot.Store) map[string]string {
-	all := snapshot.Store{}
+func blocks(s kit.Store) map[string]string {
+	all := kit.Store{}
 	for path, o := range s {
-		if o.Resource == snapshot.Blocks {
+		if o.Resource == kit.Blocks {
 			all[path] = o
 		}
 	}
@@ -183,18 +181,18 @@ func blocks(s snapshot.Store) map[string]string {
 }
 
 // reserve creates a reservation as the plugin would.
-func reserve(w *world.World, ip, pod string) {
+func reserve(w *kit.World, ip, pod string) {
 	w.Helper()
 	_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
 		Create(w.Context(), &v1alpha1.OverlappingRangeIPReservation{
 			ObjectMeta: metav1.ObjectMeta{Name: ip},
-			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: world.Shop + "/" + pod, IfName: "net1"},
+			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: kit.Shop + "/" + pod, IfName: "net1"},
 		}, metav1.CreateOptions{})
 	w.Must(err)
 }
 
 // prepare makes the world what it is before the errand, without a ledger.
-func (e errand) prepare(w *world.World) {
+func (e errand) prepare(w *kit.World) {
 	w.Helper()
 	w.Proxy.Reset()
 	w.Must(w.Memory.ForgetLedger(w.Context()))
@@ -205,7 +203,7 @@ func (e errand) prepare(w *world.World) {
 
 // release does the errand in two runs: the first creates the ledger; the second updates it,
 // releases, writes a journal and deletes that of the errand before.
-func (e errand) release(w *world.World) {
+func (e errand) release(w *kit.World) {
 	w.Helper()
 	// Of two journals the older one is known by the second in which it was made.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
@@ -222,7 +220,7 @@ func (e errand) release(w *world.World) {
 }
 
 // plan plans the errand, and remembers what it saw.
-func (e errand) plan(w *world.World) {
+func (e errand) plan(w *kit.World) {
 	w.Helper()
 	policy := plain + "gracePeriod: 0s\n" + only(e.backend)
 	e.prepare(w)
@@ -250,7 +248,7 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 			unasked = []string{"list ipamconfigurations"} // of Calico that has its resources under their own names
 		}
 		w.Sub("release "+e.backend, func() {
-			g := shipped(w, rights.Release, e.backend)
+			g := shipped(w, reap.ReleaseRights, e.backend)
 			install(w, g)
 			for range 2 { // the second time there is a journal to delete
 				e.release(w)
@@ -258,7 +256,7 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 			wantAsked(w, g, unasked...)
 		})
 		w.Sub("plan "+e.backend, func() {
-			g := shipped(w, rights.Plan, e.backend)
+			g := shipped(w, reap.PlanRights, e.backend)
 			install(w, g)
 			e.plan(w)
 			wantAsked(w, g, append(unasked, "get pods")...) // for what looks wrong, which nothing does here
@@ -270,7 +268,7 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 		policy := plain + "gracePeriod: 0s\n"
 		w.Run(policy)
 		id := w.Journals()[0]
-		g, err := rights.Restoring()
+		g, err := reap.RestoreGrant()
 		w.Must(err)
 		install(w, g)
 		interrupt(w, "10.1.0.3")
@@ -294,8 +292,8 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 	defineMigrations(w)
 	w.Cluster.DefineMachinesT(t)
 	policy := plain + "gracePeriod: 0s\n"
-	as := func(role string) (*rights.Account, rights.Grant) {
-		g, err := rights.People(role)
+	as := func(role string) (*reap.Account, reap.Grant) {
+		g, err := reap.PeopleGrant(role)
 		w.Must(err)
 		return install(w, g), g
 	}
@@ -318,14 +316,14 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 			w.Errorf("it would put back %d of %d", got, released)
 		}
 		w.Put(w.Before)
-		quiet(w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "-n="+world.Shop)))
+		quiet(w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "-n="+kit.Shop)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("explain", policy, "10.1.0.3")))
 		quiet(w.Ends(reap.ExitDone, w.Starts("pools", policy)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("history", policy)))
 		quiet(w.Ends(reap.ExitUsage, w.Starts("run", policy, "--dry-run", "-n=no-such-namespace")))
 		wantAsked(w, g, append(unasked, "get pods")...)
 		report := releasesNothing(w, policy)
-		for _, says := range []string{"create configmaps in namespace " + world.Home, "Role ip-reaper-operator"} {
+		for _, says := range []string{"create configmaps in namespace " + kit.Home, "Role ip-reaper-operator"} {
 			if !slices.ContainsFunc(report.Warnings, func(warning string) bool { return strings.Contains(warning, says) }) {
 				w.Errorf("no warning says %q: %q", says, report.Warnings)
 			}
@@ -357,10 +355,10 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 		wantAsked(w, g, append(unasked, "delete configmaps")...)
 		kube, err := kubernetes.NewForConfig(a.Config)
 		w.Must(err)
-		pods, configMaps := kube.CoreV1().Pods(world.Shop), kube.CoreV1().ConfigMaps(world.Home)
+		pods, configMaps := kube.CoreV1().Pods(kit.Shop), kube.CoreV1().ConfigMaps(kit.Home)
 		pools, err := whereabouts.NewForConfig(a.Config)
 		w.Must(err)
-		name := strings.ReplaceAll(world.LAN.Range, "/", "-")
+		name := strings.ReplaceAll(kit.LAN.Range, "/", "-")
 		for what, err := range map[string]error{
 			"delete a pod":      pods.Delete(w.Context(), "live", metav1.DeleteOptions{}),
 			"delete a pool":     pools.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Delete(w.Context(), name, metav1.DeleteOptions{}),
@@ -374,7 +372,7 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 }
 
 // pastRuns returns the runs that history printed.
-func pastRuns(w *world.World, printed string) []journal.PastRun {
+func pastRuns(w *kit.World, printed string) []journal.PastRun {
 	w.Helper()
 	var h struct {
 		Runs []journal.PastRun `json:"runs"`
@@ -385,7 +383,7 @@ func pastRuns(w *world.World, printed string) []journal.PastRun {
 
 // wantAsked fails the test unless the API server was asked for all that a grant allows, but for
 // some.
-func wantAsked(w *world.World, g rights.Grant, but ...string) {
+func wantAsked(w *kit.World, g reap.Grant, but ...string) {
 	w.Helper()
 	asked := w.Proxy.Counts()
 	for _, verb := range g.Verbs() {
@@ -396,7 +394,7 @@ func wantAsked(w *world.World, g rights.Grant, but ...string) {
 }
 
 // releasesNothing has a run try to release what it may not, and returns its report.
-func releasesNothing(w *world.World, policy string) *reap.Report {
+func releasesNothing(w *kit.World, policy string) *reap.Report {
 	w.Helper()
 	before, err := w.Cluster.Versions(w.Context())
 	w.Must(err)
@@ -417,10 +415,10 @@ func releasesNothing(w *world.World, policy string) *reap.Report {
 
 // interrupt puts the overlapping reservation of an address back, as a run leaves it that
 // was killed before it deleted the reservation: with a tombstone.
-func interrupt(w *world.World, ip string) {
+func interrupt(w *kit.World, ip string) {
 	w.Helper()
 	for path, o := range w.Before {
-		if o.Resource != snapshot.Reservations || o.Name != ip {
+		if o.Resource != kit.Reservations || o.Name != ip {
 			continue
 		}
 		var was struct{ Spec json.RawMessage }

@@ -1,5 +1,6 @@
-// Package kit starts what the tests of a package share, and picks samples of
-// their matrices. The packages below it run and watch the real programs.
+// Package kit starts what the tests of a package share, picks samples of their matrices, fills a
+// cluster with a World, and reads what its stores hold. The packages below it run and watch the real
+// programs.
 package kit
 
 import (
@@ -9,9 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A Set is a set of custom resource definitions.
@@ -64,7 +65,7 @@ func (o Options) cluster(ctx context.Context, dir string) (cluster.Options, erro
 	}
 	all := cluster.Options{Flags: flags}
 	if o.Policies {
-		all.Prepare = admission.Install
+		all.Prepare = reap.InstallPolicies
 	}
 	for _, set := range o.Sets {
 		crds, err := set.crds(ctx, dir)

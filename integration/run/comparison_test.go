@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -37,7 +36,7 @@ func TestDryRunByAFileComparesItWithTheInstalledPolicy(t *testing.T) {
 	}
 	const hold = "rules: [{match: {pods: [web-0], pools: [10.0.0.0/8]}, hold: true}]\n"
 	want("no policy", says(atOnce), "namespace "+home+" has no ConfigMap ip-reaper-policy")
-	f.must(memory.Memory{Cluster: f.Cluster, Namespace: home}.InstallPolicy(t.Context(), atOnce))
+	f.must(reap.Memory{Cluster: f.Cluster, Namespace: home}.InstallPolicy(t.Context(), atOnce))
 	want("the same", says(atOnce), "0 due, 0 held")
 	want("a rule more", says(atOnce+hold), "-1 due, 1 held; web-0: PodAbsent, by the file RuleHold")
 	want("a longer grace period", says(patient), "-2 due, 0 held; web-0: PodAbsent, by the file PodAbsent; web-1: PodAbsent, by the file PodAbsent")

@@ -8,13 +8,10 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // TestMain runs the tests on an API server that answers lists from its cache, as it does by
@@ -24,8 +21,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	shop = world.Shop // the namespace of the pods
-	home = world.Home // the namespace of ledger, journals and lock
+	shop = kit.Shop // the namespace of the pods
+	home = kit.Home // the namespace of ledger, journals and lock
 )
 
 // The beginning of a policy, one that waits, and one that waits for nothing. Only tests about
@@ -86,7 +83,7 @@ func (f *fixture) proxy() (*proxy.Proxy, string) {
 	p, err := proxy.Start(f.Config)
 	f.must(err)
 	f.Cleanup(p.Stop)
-	config, err := admission.As(f.Cluster, admission.Reaper)
+	config, err := reap.As(f.Cluster, reap.RunAccount)
 	f.must(err)
 	kubeconfig, err := f.KubeconfigFor(p.Config(config))
 	f.must(err)
@@ -139,5 +136,5 @@ func (f *fixture) pod(name string, options ...cluster.PodOption) {
 // owners returns who has Whereabouts' addresses.
 func (f *fixture) owners() map[string]string {
 	f.Helper()
-	return snapshot.TakeT(f, f.Cluster, snapshot.Pools, snapshot.Reservations).Owners()
+	return kit.StoreT(f, f.Cluster, kit.Pools, kit.Reservations).Owners()
 }

@@ -10,24 +10,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // Who had an address, who released it, and who put it back: history and explain answer from the
 // ledger and the journals alone, and a lack of rights to these is no error.
 func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
-	w := world.New(t)
+	w := kit.NewWorld(t)
 	w.Must(w.Memory.Forget(t.Context()))
-	empty := w.Ends(reap.ExitDone, w.Starts("history", world.ReleaseNow, "-o=table")).Stdout
-	for _, want := range []string{"no run recorded in namespace " + world.Home + ": is the CronJob running?", "-n " + world.Home + " get cronjobs"} {
+	empty := w.Ends(reap.ExitDone, w.Starts("history", kit.ReleaseNow, "-o=table")).Stdout
+	for _, want := range []string{"no run recorded in namespace " + kit.Home + ": is the CronJob running?", "-n " + kit.Home + " get cronjobs"} {
 		if !strings.Contains(empty, want) {
 			t.Errorf("an empty history says %q, want %q", empty, want)
 		}
 	}
-	w.Run(world.ReleaseNow, "--grace-period=0s", "--pool=10.1.0.0/16")
+	w.Run(kit.ReleaseNow, "--grace-period=0s", "--pool=10.1.0.0/16")
 	id := w.Journals()[0]
 	const ip = "10.1.0.1" // of gone-1
 	freed := explained(w, reap.ExitDone, ip)
@@ -47,7 +46,7 @@ func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
 	var h struct {
 		Runs []journal.PastRun `json:"runs"`
 	}
-	w.Must(json.Unmarshal([]byte(w.Ends(reap.ExitDone, w.Starts("history", world.ReleaseNow)).Stdout), &h))
+	w.Must(json.Unmarshal([]byte(w.Ends(reap.ExitDone, w.Starts("history", kit.ReleaseNow)).Stdout), &h))
 	slices.SortFunc(h.Runs, func(a, b journal.PastRun) int { return a.Recorded - b.Recorded }) // they may be of one second
 	if len(h.Runs) != 2 || h.Runs[1].ID != id || h.Runs[0].Result == nil || h.Runs[1].Result == nil || h.Runs[0].Result.Restore == nil {
 		t.Fatalf("history has %+v, want the restore and then run %s", h.Runs, id)
@@ -67,9 +66,9 @@ func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
 		t.Errorf("explain of what is back, and leaked, says %+v, want the run and its restore", again)
 	}
 
-	g, err := rights.Shipped("plan", "whereabouts", "overlapping", "calico")
+	g, err := reap.ShippedGrant("plan", "whereabouts", "overlapping", "calico")
 	w.Must(err)
-	a, err := rights.Install(t.Context(), w.Cluster, g)
+	a, err := reap.InstallAccount(t.Context(), w.Cluster, g)
 	w.Must(err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -93,8 +92,8 @@ type explanation struct {
 }
 
 // explained explains an address or a pod.
-func explained(w *world.World, code int, what string) (x explanation) {
+func explained(w *kit.World, code int, what string) (x explanation) {
 	w.Helper()
-	w.Must(json.Unmarshal([]byte(w.Ends(code, w.Starts("explain", world.ReleaseNow, what)).Stdout), &x))
+	w.Must(json.Unmarshal([]byte(w.Ends(code, w.Starts("explain", kit.ReleaseNow, what)).Stdout), &x))
 	return x
 }

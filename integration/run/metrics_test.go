@@ -19,8 +19,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
-	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -38,10 +36,10 @@ func newGateway(t *testing.T) *gateway {
 	g.network = wide
 	program, err := assets.Path("pushgateway")
 	g.must(err)
-	guarded, err := guard.Start(t.TempDir())
+	guarded, err := assets.StartGuard(t.TempDir())
 	g.must(err)
 	t.Cleanup(func() { g.must(guarded.Release()) })
-	free, err := port.Reserve()
+	free, err := assets.ReservePort()
 	g.must(err)
 	process, err := guarded.Run("pushgateway", program, []string{"--web.listen-address=127.0.0.1:" + free}, nil)
 	g.must(err)

@@ -7,12 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // fails makes every request of these kinds fail.
@@ -44,11 +42,11 @@ func TestNothingIsWritten(t *testing.T) {
 		},
 		{"pods are forbidden", atOnce, nil, fails(proxy.Forbidden(), "list pods"), reap.ExitError, noCensus, "list pods"},
 		{
-			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, "held Protected kept",
+			"reserved IPs are forbidden", atOnce + kit.ReservedIPSettings, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, "held Protected kept",
 			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
 		},
 		{
-			"objects reserve them", atOnce + world.ReservedIPs, nil, func(f *fixture) {
+			"objects reserve them", atOnce + kit.ReservedIPSettings, nil, func(f *fixture) {
 				f.must(reservation("gone-1").Create(f.Context(), f.Cluster))
 				f.must(reservation("gone-2").Create(f.Context(), f.Cluster))
 			}, reap.ExitDone, "held Protected kept", "",
@@ -76,7 +74,7 @@ func TestNothingIsWritten(t *testing.T) {
 				writes = f.toReaper.Mutations()
 			}
 			if !result.Report.Run.DryRun { // the ledger records how the run ended
-				delete(after, "configmaps/"+home+"/"+memory.LedgerName)
+				delete(after, "configmaps/"+home+"/"+reap.LedgerName)
 			}
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("versions (-before +after):\n%s", diff)
@@ -108,9 +106,9 @@ func (f *fixture) wantDone(want int) {
 }
 
 // reservation is an object that keeps addresses for a pod, and what else the pod has, for a day.
-func reservation(pod string, ips ...string) snapshot.Object {
-	return snapshot.Object{
-		Resource: snapshot.ReservedIPs, Namespace: shop, Name: pod,
+func reservation(pod string, ips ...string) kit.Object {
+	return kit.Object{
+		Resource: kit.ReservedIPObjects, Namespace: shop, Name: pod,
 		Raw: fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"name":%q},"spec":{"pod":%q,"ttl":"24h"},"status":{"ips":["%s"]}}`,
 			pod, pod, strings.Join(ips, `","`)),
 	}

@@ -8,17 +8,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // A journal that history has printed is as good as the cluster's: it restores without that one, even
 // from stdin (promise 10).
 func TestPrintedJournalRestoresWhatTheRunReleased(t *testing.T) {
-	w := world.New(t)
-	w.Run(world.ReleaseNow)
+	w := kit.NewWorld(t)
+	w.Run(kit.ReleaseNow)
 	w.End = w.Stores()
 	journal := w.Journal()
 	path := filepath.Join(w.Dir, "run.json")
@@ -34,10 +33,10 @@ func TestPrintedJournalRestoresWhatTheRunReleased(t *testing.T) {
 	t.Cleanup(elsewhere.Stop)
 	w.Proxy = elsewhere
 	w.As(nil)
-	p := w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-")
+	p := w.StartsWith(journal, "restore", kit.ReleaseNow, "--journal=-")
 	r := w.RestoreReportOf(w.Ends(reap.ExitDone, p))
-	if r.Summary.Restored != world.Records {
-		t.Errorf("%+v, want %d put back", r.Summary, world.Records)
+	if r.Summary.Restored != kit.Records {
+		t.Errorf("%+v, want %d put back", r.Summary, kit.Records)
 	}
 	if len(r.Warnings) > 0 {
 		t.Errorf("warnings %q, although it is the same cluster at another address", r.Warnings)
@@ -48,8 +47,8 @@ func TestPrintedJournalRestoresWhatTheRunReleased(t *testing.T) {
 // A journal of another cluster puts nothing back, unless a flag says so (promise 1). Without a flag,
 // a restore is a dry run (promise 5).
 func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
-	w := world.New(t)
-	w.Run(world.ReleaseNow)
+	w := kit.NewWorld(t)
+	w.Run(kit.ReleaseNow)
 	w.End = w.Stores()
 	printed := w.Journal()
 	system, err := w.Cluster.Kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
@@ -63,7 +62,7 @@ func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
 	w.Must(w.Memory.Unlock(t.Context()))
 	w.Proxy.Reset()
 	for _, dry := range []string{"--dry-run=false", "--dry-run"} {
-		result := w.Ends(reap.ExitUsage, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", dry))
+		result := w.Ends(reap.ExitUsage, w.StartsWith(journal, "restore", kit.ReleaseNow, "--journal=-", dry))
 		for _, want := range []string{"another cluster", here, there, "--accept-other-cluster"} {
 			if !strings.Contains(result.Stderr, want) {
 				t.Errorf("%s: it says %q, want %q", dry, result.Stderr, want)
@@ -71,13 +70,13 @@ func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
 		}
 	}
 	const accept = "--accept-other-cluster"
-	r := w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", accept, "--dry-run")))
-	if writes := fault.Writes(w.Proxy); len(writes) > 0 || r.Summary.Planned != world.Records {
+	r := w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", kit.ReleaseNow, "--journal=-", accept, "--dry-run")))
+	if writes := proxy.Writes(w.Proxy); len(writes) > 0 || r.Summary.Planned != kit.Records {
 		t.Errorf("%+v of a dry run, which writes %q", r.Summary, writes)
 	}
 	w.WantStores("after refusals and a dry run", w.End)
-	r = w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", accept)))
-	if got := strings.Join(r.Warnings, "\n"); r.Summary.Restored != world.Records || !strings.Contains(got, there) {
+	r = w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", kit.ReleaseNow, "--journal=-", accept)))
+	if got := strings.Join(r.Warnings, "\n"); r.Summary.Restored != kit.Records || !strings.Contains(got, there) {
 		t.Errorf("%+v with warnings %q", r.Summary, got)
 	}
 	w.WantStores("after the restoration", w.Before)
@@ -86,9 +85,9 @@ func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
 // The account of a run that may not read the namespace kube-system writes a journal, without the UID
 // of its cluster, and a restore warns as it can.
 func TestJournalWithoutItsClusterWarnsByTheAddress(t *testing.T) {
-	w := world.New(t)
+	w := kit.NewWorld(t)
 	w.Proxy.Before(proxy.On("get namespaces"), proxy.Always(proxy.Forbidden()))
-	w.Run(world.ReleaseNow)
+	w.Run(kit.ReleaseNow)
 	elsewhere, err := proxy.Start(w.Cluster.Config)
 	w.Must(err)
 	t.Cleanup(elsewhere.Stop)

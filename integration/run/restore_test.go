@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // What real ADDs have given to other pods stays theirs, and an address that a pod shows, or that an
@@ -25,11 +25,11 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 
 	p, err := plugin.New(w.Dir, w.Cluster.Kubeconfig)
 	w.Must(err)
-	ips, err := p.Add(ctx, world.LAN, plugin.Pod{Namespace: shop, Name: "new-1"}, "lan-new-1", "net1")
+	ips, err := p.Add(ctx, kit.LAN, plugin.Pod{Namespace: shop, Name: "new-1"}, "lan-new-1", "net1")
 	w.Must(err)
 	_, err = w.Cluster.CreatePod(ctx, shop, "new-1", cluster.Networks(cluster.Attached(shop+"/lan", "net1", ips[0].String())))
 	w.Must(err)
-	sandbox := calico.NewSandbox(shop, "new-2", world.Node)
+	sandbox := calico.NewSandbox(shop, "new-2", kit.Node)
 	sandbox.IP = four
 	got, err := w.Add(ctx, sandbox)
 	w.Must(err)
@@ -41,14 +41,14 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	before := w.Stores()
 	w.Proxy.Reset()
 	dry := w.Restores(reap.ExitPartial, "--run="+id, "--dry-run")
-	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records - 5, Taken: 5}); dry.Summary != want {
+	if want := (kit.RestoreSummary{Records: kit.Records, Planned: kit.Records - 5, Taken: 5}); dry.Summary != want {
 		t.Errorf("a dry run says %+v, want %+v", dry.Summary, want)
 	}
-	if writes := fault.Writes(w.Proxy); len(writes) > 0 {
+	if writes := proxy.Writes(w.Proxy); len(writes) > 0 {
 		t.Errorf("a dry run writes: %q", writes) // not even the lock is taken
 	}
 	r := w.Restores(reap.ExitPartial, "--run="+id)
-	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 5, Taken: 5}); r.Summary != want {
+	if want := (kit.RestoreSummary{Records: kit.Records, Restored: kit.Records - 5, Taken: 5}); r.Summary != want {
 		t.Errorf("%+v, want %+v", r.Summary, want)
 	}
 	by := map[string]string{"10.1.0.1": "shop/new-1", four.String(): "shop/new-2", six.String(): "shop/new-3", "10.2.0.2": "shop/new-4"}
@@ -80,16 +80,16 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 }
 
 // afterRelease returns a world in which a run has released everything, and the ID of the run.
-func afterRelease(t *testing.T) (*world.World, string) {
+func afterRelease(t *testing.T) (*kit.World, string) {
 	t.Helper()
-	w := world.New(t)
+	w := kit.NewWorld(t)
 	w.Undisturbed()
 	return w, w.Journals()[0]
 }
 
 // blockAddresses returns the addresses of each family that Calico gave to a pod, according to a
 // run's journal.
-func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
+func blockAddresses(w *kit.World, id, pod string) (four, six netip.Addr) {
 	w.Helper()
 	for _, e := range w.Restores(reap.ExitDone, "--run="+id, "--dry-run").Entries {
 		switch ip, err := netip.ParseAddr(e.IP); {

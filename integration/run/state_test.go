@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -36,7 +35,7 @@ func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 			f.wantText(result.Stderr, fmt.Sprintf("the state namespace %q %s", namespace, says))
 			f.wantText(result.Stderr, "hint: name the one of ip-reaper with --state-namespace, or create it")
 		}
-		if writes := fault.Writes(f.toReaper); readable && len(writes) > 0 {
+		if writes := proxy.Writes(f.toReaper); readable && len(writes) > 0 {
 			t.Errorf("it writes: %q", writes)
 		}
 	}

@@ -10,14 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // A write that a shipped policy refuses is in the audit log, with the policy, under the audit policy
 // that the page advises.
 func TestRefusedWriteIsInTheAuditLog(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, kustomize.Shipped(t, "all"))
+	apply(t, c, shipped(t, "all"))
 	config, err := c.User("system:serviceaccount:"+home+":ip-reaper", "system:masters")
 	must(t, err)
 	kube, err := kubernetes.NewForConfig(config)

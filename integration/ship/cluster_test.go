@@ -1,7 +1,7 @@
-// Package ship_test proves what is shipped as an operator uses it: manifests that the
-// real kubectl renders and applies, the plugin of kubectl, the commands of the pages,
-// and the rules and dashboards for Prometheus. It compares what the pages name with
-// what there is.
+// Package ship_test proves what is shipped as an operator uses it: manifests that the real kubectl
+// renders and applies, the chart that Helm's own library renders to the same objects, the plugin of
+// kubectl, the commands of the pages, the HTML report in a real Chromium, and the rules and dashboards
+// for Prometheus. It compares what the pages name with what there is.
 package ship_test
 
 import (
@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := calico.Run(m, func(ctx context.Context) (cluster.Options, error) { return options(ctx, dir) })
+	stopBrowser()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -38,10 +39,13 @@ func options(ctx context.Context, dir string) (cluster.Options, error) {
 	text, textErr := auditPolicy()
 	audit := filepath.Join(dir, "audit-policy.yaml")
 	auditLog = filepath.Join(dir, "audit.log")
+	limits, limitsErr := filepath.Abs(filepath.Join("testdata", "admission.yaml"))
 	return cluster.Options{
-		CRDs:  []string{blocks, attachments},
-		Flags: map[string]string{"audit-policy-file": audit, "audit-log-path": auditLog},
-	}, errors.Join(blocksErr, attachmentsErr, textErr, os.WriteFile(audit, []byte(text), 0o600))
+		CRDs: []string{blocks, attachments},
+		Flags: map[string]string{
+			"audit-policy-file": audit, "audit-log-path": auditLog, "admission-control-config-file": limits,
+		},
+	}, errors.Join(limitsErr, blocksErr, attachmentsErr, textErr, os.WriteFile(audit, []byte(text), 0o600))
 }
 
 // auditPolicy is the one that a page advises.

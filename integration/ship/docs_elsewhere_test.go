@@ -19,7 +19,7 @@ type exception struct {
 var elsewhere = []exception{
 	{"make ", "minutes, a registry or Docker; and it is what runs this test", nil},
 	{"docker push ", "a registry", nil},
-	{"helm ", "helm: integration/ship/chart renders and applies the chart", nil},
+	{"helm ", "helm: integration/ship renders and applies the chart", nil},
 	{"etcdctl ", "Calico's data in etcd: integration/calico has that", nil},
 	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", nil},
 	{"kubectl -n ip-reaper logs ", "a kubelet", logs},

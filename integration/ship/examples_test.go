@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // definitions are the modules and the files that define the custom resources of GitOps tools. The
@@ -27,7 +26,7 @@ func TestExamplesOfGitOpsAreValid(t *testing.T) {
 	for module, file := range definitions {
 		paths = append(paths, "--filename="+filepath.Join(moduleDir(t, module), file))
 	}
-	kustomize.Kubectl(t, append([]string{config, "apply", "--server-side"}, paths...)...)
+	kubectl(t, append([]string{config, "apply", "--server-side"}, paths...)...)
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		if out, err := exec.Command(program(t, "kubectl"), append([]string{config, "delete"}, paths...)...).CombinedOutput(); err != nil {
@@ -46,7 +45,7 @@ func TestExamplesOfGitOpsAreValid(t *testing.T) {
 		cluster.AwaitT(t, example, func() bool {
 			return exec.CommandContext(t.Context(), program(t, "kubectl"), config, "apply", "--dry-run=server", "--validate=ignore", "-f", example).Run() == nil
 		})
-		kustomize.Kubectl(t, config, "apply", "--validate=strict", "--warnings-as-errors", "-f", example)
+		kubectl(t, config, "apply", "--validate=strict", "--warnings-as-errors", "-f", example)
 	}
 }
 

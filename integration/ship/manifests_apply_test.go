@@ -12,14 +12,13 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // apply applies a folder, in one go, and returns what kubectl says of each object.
 func apply(t *testing.T, c *cluster.Cluster, folder string, more ...string) []string {
 	t.Helper()
 	args := []string{"--kubeconfig=" + c.Kubeconfig, "apply", "--validate=strict", "--warnings-as-errors", "-k", folder}
-	return strings.Split(strings.TrimSpace(kustomize.Kubectl(t, append(args, more...)...)), "\n")
+	return strings.Split(strings.TrimSpace(kubectl(t, append(args, more...)...)), "\n")
 }
 
 // checkEach fails the test unless kubectl says the same of all objects.
@@ -36,7 +35,7 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 // time changes nothing. What it takes also runs: the binary, with the arguments and the
 // policy of each CronJob and a token of its account, has nothing to do and says so.
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
-	c, dir := fresh(t), kustomize.Shipped(t, "all")
+	c, dir := fresh(t), shipped(t, "all")
 	checkEach(t, dir, "created", apply(t, c, dir))
 	checkEach(t, dir, "unchanged", apply(t, c, dir))
 	// A run refuses a cluster without a single pod.
@@ -57,14 +56,14 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 	c := fresh(t)
 	for _, folder := range []string{"cronjob", "job"} {
-		apply(t, c, kustomize.Shipped(t, folder))
+		apply(t, c, shipped(t, folder))
 	}
 	written := writeLedger(t, c, leaked)
 	for _, folder := range []string{"all", "cronjob", "job"} {
-		checkEach(t, folder, "unchanged", apply(t, c, kustomize.Shipped(t, folder)))
+		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
 	}
-	apply(t, c, of("release").Write(t))
-	apply(t, c, kustomize.Shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
+	apply(t, c, of("release").write(t))
+	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
 	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
@@ -76,7 +75,7 @@ func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 	c := fresh(t)
 	const own = header + "gracePeriod: 1h\n"
 	for _, components := range [][]string{nil, {"release"}, nil} {
-		apply(t, c, kustomize.Overlay{Resources: []string{"all"}, Components: components, Policy: own}.Write(t))
+		apply(t, c, overlay{Resources: []string{"all"}, Components: components, Policy: own}.write(t))
 		releases := len(components) > 0
 		for _, r := range []authorizationv1.ResourceAttributes{
 			{Verb: "patch", Group: "whereabouts.cni.cncf.io", Resource: "ippools", Namespace: "kube-system"},
@@ -117,11 +116,11 @@ func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 		"restore": "cronjob", "network-policy": "cronjob", "priority-class": "cronjob", "grafana-dashboard": "cronjob", "node-api-server": "node",
 	} {
 		c := fresh(t)
-		without := kustomize.Overlay{Resources: []string{resource}}.Write(t)
-		apply(t, c, kustomize.Overlay{Resources: []string{resource}, Components: []string{name}}.Write(t))
+		without := overlay{Resources: []string{resource}}.write(t)
+		apply(t, c, overlay{Resources: []string{resource}, Components: []string{name}}.write(t))
 		apply(t, c, without)
 		var want []string
-		for object := range render(t, kustomize.Overlay{Resources: []string{resource}, Components: []string{name}}.Write(t)) {
+		for object := range render(t, overlay{Resources: []string{resource}, Components: []string{name}}.write(t)) {
 			if _, stays := render(t, without)[object]; !stays {
 				kind, name, _ := strings.Cut(object, " ")
 				want = append(want, strings.ToLower(kind)+"/"+name)
@@ -129,14 +128,14 @@ func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 		}
 		slices.Sort(want)
 		get := append([]string{"--kubeconfig=" + c.Kubeconfig, "-n", home, "get", "--ignore-not-found", "-o", "name"}, want...)
-		if got := strings.Fields(kustomize.Kubectl(t, get...)); len(got) != len(want) || len(want) == 0 {
+		if got := strings.Fields(kubectl(t, get...)); len(got) != len(want) || len(want) == 0 {
 			t.Errorf("%s is taken out: of %q there are %q", name, want, got)
 		}
-		out := kustomize.Kubectl(t, "--kubeconfig="+c.Kubeconfig, "delete", "--ignore-not-found", "-k", kustomize.Shipped(t, "components/"+name))
+		out := kubectl(t, "--kubeconfig="+c.Kubeconfig, "delete", "--ignore-not-found", "-k", shipped(t, "components/"+name))
 		if got := strings.Count(out, "deleted"); got != len(want) {
 			t.Errorf("%s: %d objects are deleted, want %d:\n%s", name, got, len(want), out)
 		}
-		if got := kustomize.Kubectl(t, get...); got != "" {
+		if got := kubectl(t, get...); got != "" {
 			t.Errorf("%s is deleted, and there are still %q", name, got)
 		}
 		checkEach(t, without, "unchanged", apply(t, c, without))
@@ -147,29 +146,29 @@ func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 // its part for an outage.
 func TestUninstallingTheOutageJobsLeavesObjectsOfOthers(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, kustomize.Shipped(t, "all"))
-	kubectl := func(args ...string) string {
-		return kustomize.Kubectl(t, append([]string{"--kubeconfig=" + c.Kubeconfig}, args...)...)
+	apply(t, c, shipped(t, "all"))
+	run := func(args ...string) string {
+		return kubectl(t, append([]string{"--kubeconfig=" + c.Kubeconfig}, args...)...)
 	}
-	kubectl("create", "clusterrole", "pager", "--verb=get", "--resource=pods")
-	kubectl("label", "clusterrole", "pager", "app.kubernetes.io/name=pager", "app.kubernetes.io/component=outage")
+	run("create", "clusterrole", "pager", "--verb=get", "--resource=pods")
+	run("label", "clusterrole", "pager", "app.kubernetes.io/name=pager", "app.kubernetes.io/component=outage")
 	ran := 0
 	for _, p := range pages(t) {
 		for _, command := range p.commands() {
 			if words := strings.Fields(command.typed); p.path == "docs/install.md" && strings.HasSuffix(command.typed, "app.kubernetes.io/component=outage") {
 				ran++
-				kubectl(words[1:]...)
+				run(words[1:]...)
 			}
 		}
 	}
 	if ran != 2 {
 		t.Errorf("the page has %d such commands, want 2", ran)
 	}
-	kubectl("get", "clusterrole", "pager")
-	left := kubectl("get", "--ignore-not-found", "-n", home, "-o", "name", "-l", "app.kubernetes.io/name=ip-reaper,app.kubernetes.io/component=outage",
+	run("get", "clusterrole", "pager")
+	left := run("get", "--ignore-not-found", "-n", home, "-o", "name", "-l", "app.kubernetes.io/name=ip-reaper,app.kubernetes.io/component=outage",
 		"cronjobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings")
 	if left != "" {
 		t.Errorf("these are left: %s", left)
 	}
-	checkEach(t, "cronjob", "unchanged", apply(t, c, kustomize.Shipped(t, "cronjob")))
+	checkEach(t, "cronjob", "unchanged", apply(t, c, shipped(t, "cronjob")))
 }

@@ -13,10 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -74,8 +72,8 @@ func mayReadPolicy(t *testing.T, c *cluster.Cluster) {
 	_, err = c.Kube.RbacV1().RoleBindings(home).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects: []rbacv1.Subject{
-			{Kind: rbacv1.ServiceAccountKind, Name: admission.Reaper, Namespace: home},
-			{Kind: rbacv1.ServiceAccountKind, Name: admission.Outage, Namespace: home},
+			{Kind: rbacv1.ServiceAccountKind, Name: reap.RunAccount, Namespace: home},
+			{Kind: rbacv1.ServiceAccountKind, Name: reap.OutageAccount, Namespace: home},
 		},
 	}, metav1.CreateOptions{})
 	must(t, err)
@@ -113,7 +111,7 @@ func writeLedger(t *testing.T, c *cluster.Cluster, pods ...plugin.Pod) map[strin
 	result := runReaper(t, "--dry-run=false", "--grace-period=1h", "--min-age=0s", "--kubeconfig="+c.Kubeconfig,
 		"--context="+cluster.ContextName, "--state-namespace="+home)
 	written := ledger(t, c)
-	if result.ExitCode != reap.ExitDone || len(written[memory.LedgerName]) == 0 {
+	if result.ExitCode != reap.ExitDone || len(written[reap.LedgerName]) == 0 {
 		t.Fatalf("exit code %d, ledger %v\n%s", result.ExitCode, written, result.Stderr)
 	}
 	return written
@@ -126,8 +124,8 @@ func ledger(t *testing.T, c *cluster.Cluster) map[string]string {
 	must(t, err)
 	all := map[string]string{}
 	for _, cm := range list.Items {
-		if strings.HasPrefix(cm.Name, memory.LedgerName) {
-			all[cm.Name] = string(cm.BinaryData[memory.LedgerKey])
+		if strings.HasPrefix(cm.Name, reap.LedgerName) {
+			all[cm.Name] = string(cm.BinaryData[reap.LedgerKey])
 		}
 	}
 	return all

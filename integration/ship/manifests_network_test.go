@@ -24,7 +24,7 @@ func TestNetworkPolicyLetsThePodsReachWhatTheyUse(t *testing.T) {
 		{[]string{"calico-etcd", "metrics"}, [][]string{api, {"TCP 2379"}, dns, {"TCP 9091"}, dns}},
 	} {
 		components := append([]string{"network-policy"}, tt.components...)
-		policy := every[*networkingv1.NetworkPolicy](t, render(t, of(components...).Write(t)))[home]
+		policy := every[*networkingv1.NetworkPolicy](t, render(t, of(components...).write(t)))[home]
 		if policy == nil {
 			t.Fatalf("%v: no NetworkPolicy", components)
 		}

@@ -10,17 +10,15 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // outageJobs are the pods of the templates of an outage, by the end of their names.
 func outageJobs(t *testing.T) map[string]corev1.PodSpec {
 	t.Helper()
 	pods := map[string]corev1.PodSpec{}
-	for name, job := range every[*batchv1.CronJob](t, render(t, kustomize.Shipped(t, "job"))) {
+	for name, job := range every[*batchv1.CronJob](t, render(t, shipped(t, "job"))) {
 		pods[strings.TrimPrefix(name, "ip-reaper-outage-")] = podSpec(job)
 	}
 	return pods
@@ -54,10 +52,10 @@ func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
 		}},
 	} {
 		c := fresh(t)
-		apply(t, c, kustomize.Overlay{Resources: []string{"cronjob"}, Policy: header + tt.policy}.Write(t))
-		apply(t, c, kustomize.Shipped(t, "job"))
+		apply(t, c, overlay{Resources: []string{"cronjob"}, Policy: header + tt.policy}.write(t))
+		apply(t, c, shipped(t, "job"))
 		writeLedger(t, c, plugin.Pod{Namespace: "legacy", Name: "old"}, leaked)
-		must(t, memory.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
+		must(t, reap.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
 		for _, step := range tt.steps {
 			result := runPod(t, c, pods[step.template])
 			if result.ExitCode != step.code || result.Report == nil {
@@ -83,7 +81,7 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 		must(t, err)
 		return d
 	}
-	for name, c := range everyPod(t, render(t, kustomize.Shipped(t, "all"))) {
+	for name, c := range everyPod(t, render(t, shipped(t, "all"))) {
 		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
 		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
 		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {

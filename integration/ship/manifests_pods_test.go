@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // unsafe takes away, one by one, what Pod Security restricted wants to see.
@@ -24,7 +23,7 @@ var unsafe = map[string]func(*corev1.PodSpec){
 }
 
 // overlays have every pod that is shipped, in every form.
-var overlays = []kustomize.Overlay{
+var overlays = []overlay{
 	{Resources: []string{"cronjob"}},
 	{Resources: []string{"cronjob"}, Components: []string{"network-policy", "openshift", "calico-etcd", "metrics"}},
 	{Resources: []string{"job"}, Components: []string{"calico-etcd", "metrics"}},
@@ -45,9 +44,9 @@ func everyPod(t *testing.T, all objects) map[string]*batchv1.CronJob {
 // without one of the fields that it wants to see.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, kustomize.Shipped(t, "all"))
+	apply(t, c, shipped(t, "all"))
 	for _, o := range overlays {
-		for name, job := range everyPod(t, render(t, o.Write(t))) {
+		for name, job := range everyPod(t, render(t, o.write(t))) {
 			if err := create(t, c, podSpec(job)); err != nil {
 				t.Errorf("%v: the pod of %s is refused: %v", o.Components, name, err)
 			}
@@ -67,7 +66,7 @@ func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 // user and the group are in the way. No pod can write into its file systems.
 func TestOpenShiftAdmitsThePodsWithItsComponent(t *testing.T) {
 	for _, o := range overlays {
-		for name, job := range everyPod(t, render(t, o.Write(t))) {
+		for name, job := range everyPod(t, render(t, o.write(t))) {
 			spec := podSpec(job)
 			var want []string
 			if named := !slices.Contains(o.Components, "openshift"); named {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -20,7 +19,7 @@ func TestReservationThatAFinalizerKeepsIsNotReleased(t *testing.T) {
 	ip := f.leak("web-0")
 	f.patch(resource, ip, types.MergePatchType, `{"metadata":{"finalizers":["`+finalizer+`"]}}`)
 	journals := func() []string {
-		names, err := (memory.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Journals(t.Context())
+		names, err := (reap.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Journals(t.Context())
 		f.must(err)
 		return names
 	}

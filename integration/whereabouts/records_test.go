@@ -9,6 +9,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -70,9 +71,9 @@ func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 			}
 		}
 		for pool, rs := range pools {
-			for i, err := range b.Restore(f.Context(), pool, rs) {
+			for i, err := range b.Restore(f.Context(), pool, rs, backendtest.Permit) {
 				if errors.Is(err, ipam.ErrAgain) { // a run also tries again
-					err = b.Restore(f.Context(), pool, rs[i:i+1])[0]
+					err = b.Restore(f.Context(), pool, rs[i:i+1], backendtest.Permit)[0]
 				}
 				name := strings.TrimPrefix(pool, cluster.PoolNamespace+"/")
 				if b.Name() == whereabouts.PoolsName {

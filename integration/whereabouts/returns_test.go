@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -137,7 +136,7 @@ func (f *fixture) leakToHost(pod string) {
 	f.leak(pod)
 	f.pod(pod, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
 	f.mustReap(reap.ExitDone, "")
-	f.must((memory.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Age(f.Context(), time.Hour))
+	f.must((reap.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Age(f.Context(), time.Hour))
 	f.toReaper.Reset()
 }
 

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -59,7 +58,7 @@ var movedLeak = slicedLeak{
 		f.must(err)
 		f.pod("web-0", cluster.OnNode("node-b"), shows("net1", "10.0.0.33"))
 		f.mustReap(reap.ExitDone, noLimit)
-		f.must((memory.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Age(f.Context(), time.Hour))
+		f.must((reap.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Age(f.Context(), time.Hour))
 		f.toReaper.Reset()
 	},
 	stays: map[string]string{slicePool("node-b", 2) + " 10.0.0.33": ref("web-0") + " sandbox-b", "red-10.0.0.33": ref("web-0")},

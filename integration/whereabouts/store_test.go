@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
 // A store is what the API server holds, in its own bytes: a reservation by its name, a pool without
@@ -22,9 +22,9 @@ type store struct {
 }
 
 // snapshot reads everything.
-func (f *fixture) snapshot() snapshot.Store {
+func (f *fixture) snapshot() kit.Store {
 	f.Helper()
-	return snapshot.TakeT(f, f.Cluster, snapshot.Pools, snapshot.Reservations)
+	return kit.StoreT(f, f.Cluster, kit.Pools, kit.Reservations)
 }
 
 // store reads everything.
@@ -43,7 +43,7 @@ func (f *fixture) store() store {
 func named(view map[string]string) map[string]string {
 	all := make(map[string]string, len(view))
 	for path, text := range view {
-		parts := strings.SplitN(strings.TrimPrefix(path, snapshot.Pools.API+"/namespaces/"), "/", 3)
+		parts := strings.SplitN(strings.TrimPrefix(path, kit.Pools.API+"/namespaces/"), "/", 3)
 		name := strings.Replace(parts[2], " ", "/", 1)
 		if parts[0] != cluster.PoolNamespace {
 			name = parts[0] + "/" + name
@@ -88,7 +88,7 @@ func cutLast(text string) (before, after string) {
 func (f *fixture) wantStore(want store) {
 	f.Helper()
 	got := f.store()
-	snapshot.WantT(f, "of Whereabouts", want.content, got.content)
+	kit.WantT(f, "of Whereabouts", want.content, got.content)
 	for name, version := range want.versions {
 		if got.versions[name] != version {
 			f.Errorf("%s was written: its version was %s and is %q", name, version, got.versions[name])
@@ -100,7 +100,7 @@ func (f *fixture) wantStore(want store) {
 // of reservations.
 func (f *fixture) wantReborn(want store) {
 	f.Helper()
-	snapshot.WantT(f, "but for births", want.reborn, f.store().reborn)
+	kit.WantT(f, "but for births", want.reborn, f.store().reborn)
 }
 
 // owners returns who has what, as snapshot.Owners does.
@@ -112,7 +112,7 @@ func (f *fixture) owners() map[string]string {
 // wantOwners fails the test unless owners returns this.
 func (f *fixture) wantOwners(want map[string]string) {
 	f.Helper()
-	snapshot.WantT(f, "by owner", want, f.owners())
+	kit.WantT(f, "by owner", want, f.owners())
 }
 
 // nothing is what owners returns for an empty store.

@@ -23,9 +23,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 // hook is the webhook on the page that shows how to exempt ip-reaper.
@@ -35,9 +33,9 @@ const hook = "reservations.whereabouts.example.com"
 // release.
 func (f *fixture) asAccount() {
 	f.Helper()
-	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping")
+	grant, err := reap.ShippedGrant(reap.ReleaseRights, "whereabouts", "overlapping")
 	f.must(err)
-	account, err := rights.Install(f.Context(), f.Cluster, grant)
+	account, err := reap.InstallAccount(f.Context(), f.Cluster, grant)
 	f.must(err)
 	f.cleanup(account.Remove)
 	f.kubeconfig, err = f.KubeconfigFor(f.toReaper.Config(account.Config))
@@ -180,8 +178,8 @@ func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
 	g := f.guard("10.0.0.1")
 	before, asked := f.store(), g.denied.Load()
 
-	const inHome, own = "--state-namespace=" + rights.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
-	f.must(memory.Memory{Cluster: f.Cluster, Namespace: rights.Home}.InstallPolicy(t.Context(), header+own))
+	const inHome, own = "--state-namespace=" + reap.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
+	f.must(reap.Memory{Cluster: f.Cluster, Namespace: reap.Home}.InstallPolicy(t.Context(), header+own))
 	got := f.mustReap(reap.ExitPartial, own, inHome)
 	want := slices.Concat(
 		both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
@@ -218,7 +216,7 @@ func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
 // mayBury reports whether the reaper's account may write the reservation.
 func (f *fixture) mayBury(reservation string) bool {
 	f.Helper()
-	config, err := f.ServiceAccount(f.Context(), rights.Home, rights.Home)
+	config, err := f.ServiceAccount(f.Context(), reap.Home, reap.Home)
 	f.must(err)
 	clients, err := versioned.NewForConfig(config)
 	f.must(err)

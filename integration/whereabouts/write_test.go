@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
 // client returns a client for Whereabouts' API group.
@@ -27,7 +27,7 @@ func (f *fixture) fill(cidr string, owners map[int]string) {
 	for offset, pod := range owners {
 		key := strconv.Itoa(offset)
 		allocations[key] = map[string]string{"id": "sandbox-" + pod, "podref": ref(pod), "ifname": "net1"}
-		f.writeReservation(snapshot.Address(cidr, key), ref(pod))
+		f.writeReservation(kit.Address(cidr, key), ref(pod))
 	}
 	f.writePool(poolName(cidr), cidr, text(allocations))
 }
@@ -70,7 +70,7 @@ func (f *fixture) removeEntry(cidr, ip string) {
 		return
 	}
 	for key := range pool.Spec.Allocations {
-		if snapshot.Address(pool.Spec.Range, key) == ip {
+		if kit.Address(pool.Spec.Range, key) == ip {
 			delete(pool.Spec.Allocations, key)
 		}
 	}

@@ -31,6 +31,8 @@ type Census struct {
 
 	silent map[ipam.PodRef]VirtualMachine // those that do not report all addresses, by the beginning of their pods' names
 	guests excess                         // the virtual machines that report too much
+
+	unread unread
 }
 
 // rejoinAge is how long after its creation a node that becomes ready counts as back, not new.
@@ -125,7 +127,8 @@ type Scope struct {
 }
 
 // Take reads the pods, and then the virtual machines, the nodes and, on a node, the sandboxes. The
-// StatefulSets are read at the same time as the pods. If one list fails, there is no census.
+// StatefulSets are read at the same time as the pods. If one list fails, there is no census, unless
+// files lack a list other than that of the pods: see Census.Unread.
 //
 // The order matters. Whether the runtime is that of the API server is seen by the pods that were
 // listed before. A guest that takes over the address of a pod that ends is in one of the lists, and
@@ -134,6 +137,7 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	var pods []Pod
 	var sets []StatefulSet
+	var lacks unread
 	lists, listing := errgroup.WithContext(ctx)
 	lists.Go(func() (err error) {
 		pods, err = cluster.Pods(listing)
@@ -142,7 +146,7 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	if scope.StatefulSets {
 		lists.Go(func() (err error) {
 			sets, err = cluster.StatefulSets(listing)
-			return listed("statefulsets", err)
+			return orUnread(&lacks.sets, "statefulsets", err)
 		})
 	}
 	if err := lists.Wait(); err != nil {
@@ -158,14 +162,14 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	})
 	lists.Go(func() (err error) {
 		machines, err = cluster.VirtualMachines(listing)
-		return listed("virtualmachineinstances", err)
+		return orUnread(&lacks.machines, "virtualmachineinstances", err)
 	})
 	if scope.Nodes {
 		lists.Go(func() (err error) {
-			if nodes, err = cluster.Nodes(listing); nodes == nil {
+			if nodes, err = cluster.Nodes(listing); nodes == nil && err == nil {
 				nodes = []Node{} // read, and there are none
 			}
-			return listed("nodes", err)
+			return orUnread(&lacks.nodes, "nodes", err)
 		})
 	}
 	if err := lists.Wait(); err != nil {
@@ -173,7 +177,7 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	}
 	census := New(began, pods, sets, nodes...)
 	census.addMachines(machines)
-	census.sandboxes = sandboxes
+	census.sandboxes, census.unread = sandboxes, lacks
 	return census, nil
 }
 

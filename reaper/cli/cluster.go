@@ -85,68 +85,106 @@ func (f *clusterFlags) workstation(w ioStreams) bool {
 // name implements target.
 func (*clusterFlags) name(ioStreams) string { return "" }
 
-// connect implements target. Outside a cluster, writing requires a --context that is typed and
-// not empty.
-func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
+// A contact is an API server that a command asks, and what is found there before anything is listed.
+type contact struct {
+	apiServer
+	clients
+	clock      *kube.Clock
+	stateIn    string            // the namespace of the state
+	answered   func() error      // waits for the first answer
+	foundState func() foundState // looks once
+}
+
+// contact returns the API server that the flags name. Outside a cluster, writing requires a --context that
+// is typed and not empty.
+func (f *clusterFlags) contact(ctx context.Context, w ioStreams, o connectOptions) (contact, error) {
 	at, err := locate(f.kubeconfig, f.client, w.env)
 	if err != nil {
-		return connection{}, err
+		return contact{}, err
 	}
 	named := f.client.CurrentContext != "" && typed(f.flags.Lookup("context"))
 	if o.writes && at.context != "" && !named {
-		return connection{}, ipam.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
+		return contact{}, ipam.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+at.context)
 	}
 	perRequest, _ := clientcmd.ParseTimeout(f.requestTimeout) // it was checked
 	perRequest = cmp.Or(perRequest, o.timeout)
 	clients, clock, err := at.clients(o.concurrency, perRequest)
 	if err != nil {
-		return connection{}, err
+		return contact{}, err
 	}
-	answered := sync.OnceValue(func() error {
-		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer, perRequest))
-	})
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
-	var warnings []string
-	var noState bool
-	var unread, stateErr error
-	checked := sync.OnceFunc(func() {
-		warnings, noState, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
-	})
-	chosen := choice{policy: o.policy}
-	// In a pod, the policy is a file. Elsewhere, the installed one does not matter to a command that
-	// judges nothing, or that is a dry run by a file.
-	if at.context != "" && !o.stateOnly && (o.policyFile == "" || o.writes) {
-		if err := answered(); err != nil {
-			return connection{}, err
-		}
-		var look sync.WaitGroup
-		defer look.Wait()
-		look.Go(checked)
-		if chosen, err = choosePolicy(ctx, w, clients.core, namespace, o); err != nil {
-			checked()
-			return connection{}, cmp.Or(stateErr, elsewhereFirst(err, warnings))
-		}
+	return contact{
+		apiServer: at,
+		clients:   clients,
+		clock:     clock,
+		stateIn:   namespace,
+		answered: sync.OnceValue(func() error {
+			return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer, perRequest))
+		}),
+		foundState: sync.OnceValue(func() foundState {
+			return checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
+		}),
+	}, nil
+}
+
+// choose returns the policy that counts. In a pod, it is a file. Elsewhere, the installed one does not
+// matter to a command that judges nothing, or that is a dry run by a file.
+func (c contact) choose(ctx context.Context, w ioStreams, o connectOptions) (choice, error) {
+	if c.context == "" || o.stateOnly || o.policyFile != "" && !o.writes {
+		return choice{policy: o.policy}, nil
 	}
-	plugins := plugin.Of(w.backends, plugin.Cluster)
-	env := plugin.Env{Config: at.config, Client: clients.raw, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}
-	opened, err := plugin.Open(ctx, plugins, env, chosen.policy)
+	if err := c.answered(); err != nil {
+		return choice{}, err
+	}
+	var look sync.WaitGroup
+	look.Go(func() { c.foundState() })
+	chosen, err := choosePolicy(ctx, w, c.core, c.stateIn, o)
+	look.Wait()
+	if err != nil {
+		found := c.foundState()
+		return choice{}, cmp.Or(found.err, elsewhereFirst(err, found.caveats))
+	}
+	return chosen, nil
+}
+
+// startedBy says who runs the program: the pod, or the user of the kubeconfig.
+func (c contact) startedBy(w ioStreams) string {
+	name := w.env("POD_NAME")
+	switch {
+	case name != "" && c.context == "":
+		return "pod " + ipam.PodRef{Namespace: c.namespace, Name: name}.String()
+	case c.user != "":
+		return "user " + c.user
+	default:
+		return ""
+	}
+}
+
+// connect implements target.
+func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
+	c, err := f.contact(ctx, w, o)
 	if err != nil {
 		return connection{}, err
 	}
-	protectors, err := plugin.Protectors(ctx, plugins, env, chosen.policy)
+	chosen, err := c.choose(ctx, w, o)
 	if err != nil {
 		return connection{}, err
 	}
-	if err := answered(); err != nil {
+	env := plugin.Env{Config: c.config, Client: c.raw, Getenv: w.env, InPod: c.context == "", Concurrency: o.concurrency}
+	opened, protectors, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), env, chosen.policy)
+	if err != nil {
 		return connection{}, err
 	}
-	checked()
-	if err = cmp.Or(stateErr, chosen.mayBeElsewhere(warnings, unread)); err != nil {
+	if err := c.answered(); err != nil {
 		return connection{}, err
 	}
-	caveats := slices.Clone(warnings)
-	if chosen.caveat != "" && !noState { // no policy is in a namespace that does not exist
+	found := c.foundState()
+	if err = cmp.Or(found.err, chosen.mayBeElsewhere(found.caveats, found.unread)); err != nil {
+		return connection{}, err
+	}
+	caveats := slices.Clone(found.caveats)
+	if chosen.caveat != "" && !found.none { // no policy is in a namespace that does not exist
 		caveats = append(caveats, chosen.caveat)
 	}
 	for _, caveat := range caveats {
@@ -154,38 +192,49 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			o.logger.Warn("warning", "text", caveat)
 		}
 	}
-	by := ""
-	if name := w.env("POD_NAME"); name != "" && at.context == "" {
-		by = "pod " + ipam.PodRef{Namespace: at.namespace, Name: name}.String()
-	} else if at.user != "" {
-		by = "user " + at.user
-	}
 	var installed func(context.Context) (policy.Policy, error)
-	if at.context != "" && o.policyFile != "" && !o.writes {
+	if c.context != "" && o.policyFile != "" && !o.writes {
 		installed = func(ctx context.Context) (policy.Policy, error) {
-			return readInstalled(ctx, w, clients.core, namespace)
+			return readInstalled(ctx, w, c.core, c.stateIn)
 		}
 	}
 	var same func(context.Context) error
-	if at.context != "" {
-		same = func(ctx context.Context) error { return chosen.unchanged(ctx, clients.core, namespace) }
+	if c.context != "" {
+		same = func(ctx context.Context) error { return chosen.unchanged(ctx, c.core, c.stateIn) }
 	}
 	return connection{
-		installed: installed, policy: dump.Policy{Installed: chosen.installed, Text: string(chosen.text)},
+		installed: installed,
+		policy:    dump.Policy{Installed: chosen.installed, Text: string(chosen.text)},
 		Options: reaper.Options{
-			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
-			ClientFlags: given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
-			Policy:      chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
-			Backends: opened, Protectors: protectors, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
-			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
-			ClusterUID: clusterUID(clients, o.logger), SamePolicy: same,
-			HasNamespace: func(ctx context.Context, name string) census.Presence {
-				return state.HasNamespace(ctx, clients.core, name)
+			Origin: report.Origin{
+				Cluster:        c.config.Host,
+				Kubeconfig:     f.kubeconfig,
+				Context:        c.context,
+				ClientFlags:    given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
+				By:             c.startedBy(w),
+				StateNamespace: c.stateIn,
+				NoState:        found.none,
 			},
-			Access: rights(w, at, clients, opened, namespace, chosen, o.logger), ClockSkew: clock.Skew,
+			Policy:          chosen.policy,
+			PolicyInstalled: chosen.installed,
+			Caveats:         caveats,
+			Backends:        opened,
+			Protectors:      protectors,
+			Cluster:         state.NewCluster(c.core, c.apps, c.raw),
+			Ledgers:         state.NewLedgers(c.core, c.stateIn),
+			Lock:            state.NewLock(c.leases, c.stateIn, time.Now, o.logger),
+			ClusterUID:      clusterUID(c.clients, o.logger),
+			SamePolicy:      same,
+			HasNamespace: func(ctx context.Context, name string) census.Presence {
+				return state.HasNamespace(ctx, c.core, name)
+			},
+			Access:    rights(w, c.apiServer, c.clients, opened, c.stateIn, chosen, o.logger),
+			ClockSkew: c.clock.Skew,
 		},
-		journals: state.NewJournals(clients.core, namespace, retention(chosen.policy)),
-		client:   clients.raw, warnings: warnings, close: func() {},
+		journals: state.NewJournals(c.core, c.stateIn, retention(chosen.policy)),
+		client:   c.raw,
+		warnings: found.caveats,
+		close:    func() {},
 	}, nil
 }
 
@@ -304,11 +353,16 @@ func (at apiServer) clients(concurrency int, timeout time.Duration) (clients, *k
 // server that does not answer.
 const stateTimeout = 5 * time.Second
 
-// checkState returns an error if the state namespace does not exist and the command must have it:
-// it writes, or it was given the name. Otherwise it returns caveats for the report: there is none, that
-// is no such namespace, or ledgers and locks exist elsewhere. unread says why it is not known whether
-// they do.
-func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, none bool, unread, err error) {
+// A foundState says whether the state namespace exists, and whether others may be meant.
+type foundState struct {
+	caveats []string // for the report: there is no such namespace, or ledgers and locks exist elsewhere
+	none    bool     // there is no such namespace
+	unread  error    // why it is not known whether they exist elsewhere
+	err     error    // there is no such namespace, and the command must have it
+}
+
+// checkState looks at the state namespace. A command must have it if it writes, or was given the name.
+func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) foundState {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	var missing error
@@ -327,16 +381,18 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 			hint = "ip-reaper has a ledger or a lock in namespace " + printable.Some(others) + ": name it with --state-namespace"
 		}
 	}
+	found := foundState{none: input != nil, unread: unread}
 	switch {
 	case input == nil && len(others) > 0:
-		return []string{fmt.Sprintf("ip-reaper has a ledger or a lock in namespace %s, and this command uses %s: "+
-			"check --state-namespace first; only if it is right, delete the ledger and the lock elsewhere", printable.Some(others), namespace)}, false, unread, nil
+		found.caveats = []string{fmt.Sprintf("ip-reaper has a ledger or a lock in namespace %s, and this command uses %s: "+
+			"check --state-namespace first; only if it is right, delete the ledger and the lock elsewhere", printable.Some(others), namespace)}
 	case input == nil:
-		return nil, false, unread, nil
 	case must:
-		return nil, true, unread, ipam.BadInput(input.Err, hint)
+		found.err = ipam.BadInput(input.Err, hint)
 	case len(others) > 0:
-		return []string{input.Error() + ": " + hint}, true, unread, nil
+		found.caveats = []string{input.Error() + ": " + hint}
+	default:
+		found.caveats = []string{input.Error() + ", so nothing can be released: see docs/install.md"}
 	}
-	return []string{input.Error() + ", so nothing can be released: see docs/install.md"}, true, unread, nil
+	return found
 }

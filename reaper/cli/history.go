@@ -85,7 +85,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	defer conn.close()
-	found := report.NewHistory(conn.Address, conn.StateNamespace)
+	found := report.NewHistory(conn.Origin.Cluster, conn.StateNamespace)
 	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.Caveats
 	partly, err := readHistory(timed, conn, f.run, &found)
 	if err != nil {

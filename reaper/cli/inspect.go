@@ -42,7 +42,7 @@ type inspectFlags struct {
 
 func newInspect(w ioStreams) *cobra.Command {
 	var f inspectFlags
-	known := slices.DeleteFunc(slices.Clone(w.backends), func(p plugin.Plugin) bool { return p.Offline == nil })
+	known := slices.DeleteFunc(slices.Clone(w.backends), func(p plugin.Plugin) bool { return p.Scope != plugin.Cluster || p.Open == nil })
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
 		Short:   "Report from dumped files, without contacting anything",

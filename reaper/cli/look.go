@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -18,6 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -130,14 +132,34 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 		}
 	}
 	override(&o.Policy)
-	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
-	o.ID, o.Version, o.Backends = newID(), buildVersion(), stores
+	at := apiServer{config: &rest.Config{Host: "http://files", Transport: read.Server}}
+	c, _, err := at.clients(defaultConcurrency, requestTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	plugins := plugin.Of(w.backends, plugin.Cluster)
+	env := plugin.Env{
+		Config:      at.config,
+		Client:      c.raw,
+		Files:       read.Documents,
+		Getenv:      func(string) string { return "" },
+		Concurrency: defaultConcurrency,
+	}
+	if o.Backends, o.Protectors, err = plugin.Open(ctx, plugins, env, o.Policy); err != nil {
+		return nil, nil, err
+	}
+	reads := plugin.Reads(plugins, o.Policy)
+	ignored := slices.DeleteFunc(slices.Clone(read.Documents), func(d ipam.Document) bool { return !d.More && reads(d) })
+	o.ID, o.Version = newID(), buildVersion()
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
-	if read.Cluster != nil { // a nil pointer in an interface is not nil
-		o.Cluster = read.Cluster
+	o.Undated = read.Time.IsZero()
+	o.Files = &reaper.Files{Whole: !o.Undated && read.Partial == ""}
+	if read.HasPods {
+		o.Cluster = state.NewCluster(c.core, c.apps, c.raw)
+		o.HasNamespace = func(context.Context, string) census.Presence { return census.Absent } // the files are all there is
 	}
 	if len(read.Ledger) > 0 {
-		if o.Remembered, err = ledger.Decode(read.Ledger); err != nil {
+		if o.Files.Remembered, err = ledger.Decode(read.Ledger); err != nil {
 			return nil, nil, ipam.BadInput(errors.New("the ledger in the dump cannot be read: it is damaged, or of another version of ip-reaper"),
 				"use the version that made the dump, or dump the cluster again")
 		}
@@ -145,17 +167,17 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 			o.Caveats = append(o.Caveats, "the dump is not the only file: this assumes that the pods were listed last")
 		}
 	}
-	o.Undated = read.Time.IsZero()
-	o.WholeDump = !o.Undated && read.Partial == ""
 	if read.Partial != "" {
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
-	found, err := reaper.Inspect(ctx, o)
+	dryRun := true
+	o.Policy.DryRun = &dryRun
+	found, err := reaper.Run(ctx, o)
 	if isMistake(err) {
 		return nil, nil, err
 	}
-	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
-	if len(stores) == 0 {
+	found.Warnings = slices.Concat(dump.Ignored(ignored), found.Warnings)
+	if len(found.Backends) == 0 {
 		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
 	}
 	return &found, o.Cluster, err

@@ -70,7 +70,7 @@ func (t metricsTarget) writeEarly(ctx context.Context, node string, started time
 	if t.file == "" {
 		return
 	}
-	run := report.RunInfo{Node: node, Version: buildVersion(), StartedAt: started, FinishedAt: time.Now()}
+	run := report.RunInfo{Origin: report.Origin{Node: node, Version: buildVersion()}, StartedAt: started, FinishedAt: time.Now()}
 	if err := metrics.WriteEarly(t.file, run, exitCode(ctx, runErr)); err != nil {
 		logger.Warn("writing the metrics failed", "err", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/node"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // nodeFlags say how a command works on this node. It implements target.
@@ -93,7 +94,15 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 	journals := folder.Journals(retention(o.policy))
 	c := connection{
 		Options: reaper.Options{
-			Policy: o.policy, Node: name, StateDir: folder.Path(), Kubeconfig: f.kubeconfig, By: starter(w), Ledgers: folder.Ledgers(), Lock: folder.Lock(),
+			Origin: report.Origin{
+				Node:       name,
+				StateDir:   folder.Path(),
+				Kubeconfig: f.kubeconfig,
+				By:         starter(w),
+			},
+			Policy:  o.policy,
+			Ledgers: folder.Ledgers(),
+			Lock:    folder.Lock(),
 		},
 		journals: journals, close: func() { _ = journals.Close() },
 	}
@@ -101,7 +110,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 		return c, folder.Check()
 	}
 	var err error
-	if c.Backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), plugin.Env{Getenv: w.env, Concurrency: o.concurrency}, o.policy); err != nil {
+	if c.Backends, c.Protectors, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), plugin.Env{Getenv: w.env, Concurrency: o.concurrency}, o.policy); err != nil {
 		return connection{}, err
 	}
 	endpoint, err := cri.Endpoint(f.runtimeEndpoint, w.env, f.runtimeConfig)
@@ -148,7 +157,7 @@ func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c
 	if err != nil {
 		return nil, err
 	}
-	c.Address, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
+	c.Origin.Cluster, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
 	c.ClusterUID = clusterUID(clients, o.logger)
 	return state.NewNodePods(clients.core, clients.raw, c.Node),
 		kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))

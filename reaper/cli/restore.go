@@ -16,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -135,7 +136,15 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		uid = conn.ClusterUID(timed)
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
-		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
+		ID: conn.ID,
+		Origin: report.Origin{
+			Version:  conn.Version,
+			Cluster:  conn.Origin.Cluster,
+			By:       conn.By,
+			Node:     conn.Node,
+			StateDir: conn.StateDir,
+			Context:  conn.Context,
+		},
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster, AcceptSecondAddress: f.acceptSecond,
 		Journal: past, Damage: damage, DryRun: f.dryRun, Selection: judge.Selection{Addresses: addresses, Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Protectors: conn.Protectors, Shares: plugin.Shares(w.backends), Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
@@ -145,7 +154,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		return err
 	}
 	by := conn.runInfo()
-	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy
+	restored.Run.Caveats, restored.Run.Policy = by.Caveats, by.Policy
 	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))
 }
 

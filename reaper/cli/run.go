@@ -175,7 +175,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 			return p, err
 		}
 	}
-	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
+	logger.Info("run", "version", o.Version, "server", o.Origin.Cluster, "context", o.Context, "dryRun", *o.Policy.DryRun)
 	o.Selection, o.Shown = selection, f.shown(w) && !f.out.quiet
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember

@@ -16,7 +16,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
-	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // A target is where a command works: a cluster, or the node on which the program runs. Its
@@ -83,15 +82,12 @@ func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
 		return elsewhereFirst(err, c.warnings)
 	}
-	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.runInfo())+" lists the runs that have one"), "; "))
+	return ipam.BadInput(err, strings.Join(append(c.warnings, c.runInfo().Command("history")+" lists the runs that have one"), "; "))
 }
 
 // runInfo returns how the program was called, for the commands that a report prints.
 func (c connection) runInfo() report.RunInfo {
-	by := report.RunInfo{
-		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
-		ClientFlags: c.ClientFlags, Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
-	}
+	by := report.RunInfo{Origin: c.Origin, Caveats: c.Caveats}
 	by.Policy.File, by.Policy.Installed = c.PolicyFile, c.PolicyInstalled
 	return by
 }

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -160,19 +162,23 @@ const hint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get 
 
 // Dumps are the contents of files.
 type Dumps struct {
-	Stored  []ipam.Document // the objects of stores, and any others
-	Cluster *state.Dump     // pods, StatefulSets and nodes; nil if the files have no pods
-	Time    time.Time       // when the latest dump by ip-reaper was made; zero if there is none
-	Partial string          // what a dump by ip-reaper failed with; empty if none did
-	Ledger  []byte          // in its stored form, of the latest dump by ip-reaper; empty if it has none
-	Policy  Policy          // of the latest dump by ip-reaper
+	Server    http.RoundTripper // answers as the API server that the files are of
+	HasPods   bool
+	Documents []ipam.Document // but for pods; of other objects by which a cluster is judged, only that there is a list
+	Time      time.Time       // when the latest dump by ip-reaper was made; zero if there is none
+	Partial   string          // what a dump by ip-reaper failed with; empty if none did
+	Ledger    []byte          // in its stored form, of the latest dump by ip-reaper; empty if it has none
+	Policy    Policy          // of the latest dump by ip-reaper
+
+	server              *server
+	pods, lists, others int // pods, lists that may be of pods, and other documents
 }
 
 // Read reads the files with the stores and the pods, each once.
 //
 // An error about a file or its name is an *ipam.InputError.
 func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
-	read := &Dumps{Cluster: new(state.Dump)}
+	read := &Dumps{Documents: []ipam.Document{}, server: &server{lists: make(map[schema.GroupKind]*list)}}
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
 			return nil, ipam.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
@@ -188,9 +194,12 @@ func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
 			return nil, err
 		}
 	}
-	if read.Cluster.Check() != nil {
-		read.Cluster = nil
+	// An empty list alone is of a cluster without pods. Beside anything else, the pods are missing.
+	read.HasPods = read.pods > 0 || read.lists > 0 && read.others == 0
+	if read.HasPods {
+		read.server.add(ipam.Document{APIVersion: "v1", Kind: "PodList", List: true})
 	}
+	read.Server = read.server
 	return read, nil
 }
 
@@ -205,14 +214,28 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 		if doc.Is(ipam.DumpGroup, ipam.DumpKind) {
 			return d.end(doc)
 		}
-		taken, err := d.Cluster.Take(doc)
 		switch {
-		case err != nil || taken && doc.Is("", "Pod"):
-			return err
-		case taken: // what is left says that there is a list
-			doc.Data, doc.List = nil, true
+		case doc.List && doc.More && doc.APIVersion != "" && !strings.Contains(doc.APIVersion, "."):
+			return fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
+		case doc.Is("", "List"), doc.Is("", "PodList"):
+			d.lists++
+		case doc.Is("", "Pod"):
+			d.pods++
+		default:
+			d.others++
 		}
-		d.Stored = append(d.Stored, doc)
+		reduced, ofCluster, err := state.Reduce(doc)
+		if err != nil {
+			return err
+		}
+		doc.Data = reduced
+		d.server.add(doc)
+		if ofCluster {
+			doc.Data, doc.List = nil, true // what is left says that there is a list
+		}
+		if !doc.Is("", "Pod") {
+			d.Documents = append(d.Documents, doc)
+		}
 		return ctx.Err()
 	})
 }
@@ -226,9 +249,11 @@ func (d *Dumps) end(doc ipam.Document) error {
 	if last.Time.After(d.Time) {
 		d.Time, d.Ledger, d.Policy = last.Time, last.Ledger, last.Policy
 	}
-	if d.Partial = cmp.Or(d.Partial, last.Error); last.Error == "" {
+	d.Partial = cmp.Or(d.Partial, last.Error)
+	if last.Error == "" {
+		d.server.whole = true
 		doc.List = true // no store has it
-		d.Stored = append(d.Stored, doc)
+		d.Documents = append(d.Documents, doc)
 	}
 	return nil
 }

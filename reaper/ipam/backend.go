@@ -67,33 +67,29 @@ type Backend interface {
 	// understand byte for byte. It writes nothing under a cancelled context.
 	Release(ctx context.Context, ws []Warrant) []error
 
-	// Compare says what Restore would find for the records of one pool, and only reads.
-	// It makes the same checks, and returns one error for each record, in the same
-	// order:
-	//
-	//   nil         its place is free, so Restore would try to put it back
-	//   ErrPresent  the store holds it, as it was
-	//   ErrTaken    its place has another owner, whom the error names, or is gone
-	//   ErrAgain    nothing was decided
-	//
-	// An error may wrap one of them, or be another one.
-	Compare(ctx context.Context, pool string, rs []Record) []error
-
 	// Restore puts back the records of one pool whose places are still free, with
 	// as few writes as the store allows. Each write fails if another client wrote
 	// since the read. Restore refuses a record that Record cannot have returned, and
 	// one that is not InUse and whose address the last List knew to be for no pod. It
-	// changes nothing else. It returns one error for each record, in the same order:
+	// changes nothing else. Right before each write, also after a wait, it asks the
+	// permit, and writes nothing that this refuses; but what it has begun for a record, it
+	// completes. So under a permit that refuses every write, it says what is in the
+	// places. It returns one error for each record, in the same order:
 	//
 	//   nil         the store holds it again
 	//   ErrPresent  the store held it already, as it was
 	//   ErrTaken    its place has another owner, whom the error names, or is gone
 	//   ErrAgain    nothing was decided: try again
 	//   ErrLost     with ErrAgain: it may have been put back
+	//   the error of the permit: its place is free
 	//
 	// An error may wrap one of them, or be another one.
-	Restore(ctx context.Context, pool string, rs []Record) []error
+	Restore(ctx context.Context, pool string, rs []Record, permit Permit) []error
 }
+
+// A Permit says why a restore may not write now; nil if it may. It asks no server, and is safe for
+// concurrent use.
+type Permit func() error
 
 // A Mender is a Backend whose release takes several writes, so a crash can cut it
 // short (Allocation.Interrupted).

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Remedy is what would change a decision, and the command to type. Command is empty if
@@ -17,14 +18,11 @@ type Remedy struct {
 	Command string `json:"command,omitempty"`
 }
 
-// safeWord is a word that a shell takes as it is, and safeName one that is not a flag either.
-// Names come from stores, which anyone may write, and an operator pastes the command.
-var (
-	safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
-	safeName = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9_./:-]*$`)
-)
+// safeName is a word that a shell takes as it is, and that is no flag. Names and addresses come from
+// stores, which anyone may write, and an operator pastes the command.
+var safeName = regexp.MustCompile(`^[A-Za-z0-9/:][A-Za-z0-9_./:-]*$`)
 
-// named returns a name from a store for typed; empty, which is not safe, if it could be a
+// named returns a name from a store for typed; empty, for which there is no command, if it could be a
 // flag or more than a name.
 func named(name string) string {
 	if !safeName.MatchString(name) {
@@ -84,7 +82,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 	return remedies
 }
 
-// typed returns a command line; empty if one of its words is not safe. In the template, {run}
+// typed returns a command line; empty if one of its words is. In the template, {run}
 // is the command of a run, and {only} narrows it to what the remedies are for.
 func (s Subject) typed(template string) string {
 	names := map[string]string{
@@ -107,10 +105,10 @@ func (s Subject) typed(template string) string {
 			words = append(words, word)
 		}
 	}
-	if slices.ContainsFunc(words, func(word string) bool { return !safeWord.MatchString(word) }) {
+	if slices.Contains(words, "") {
 		return ""
 	}
-	return strings.Join(words, " ")
+	return printable.Typed(words...)
 }
 
 // only returns the flags that narrow a run to what the remedies are for. An address may have been
@@ -126,9 +124,9 @@ func (s Subject) only() []string {
 	case s.IP == "":
 		return []string{""} // no flag does, so there is no command
 	case s.Owner.Pod != "" && s.Owner.Namespace != "":
-		return []string{"--ip", s.IP, "--pod", named(s.Owner.Namespace + "/" + s.Owner.Pod)}
+		return []string{"--ip", named(s.IP), "--pod", named(s.Owner.Namespace + "/" + s.Owner.Pod)}
 	default:
-		return []string{"--ip", s.IP, "--pool", named(s.Pool)}
+		return []string{"--ip", named(s.IP), "--pool", named(s.Pool)}
 	}
 }
 

@@ -145,6 +145,10 @@ func TestWhatIsPrintedForMoreThanOneAllocationNarrowsARunToThat(t *testing.T) {
 		s.Only = tt.only
 		equal(t, "command", s.Remedies()[0].Command, tt.want)
 	}
+	s.Only, s.IP = nil, "fe80::1%$(reboot)"
+	equal(t, "command for an address with a zone", s.Remedies()[0].Command, "")
+	s.IP, s.Command = "::1", []string{"ip-reaper", "run", "--policy", "my files/policy.yaml"}
+	equal(t, "command with a file of the user", s.Remedies()[0].Command, "ip-reaper run --policy 'my files/policy.yaml' --ip ::1 --pool pool --dry-run=false")
 }
 
 // A store may say anything, and the operator pastes the command.

@@ -69,7 +69,7 @@ func ReadPages[T any](ctx context.Context, limit int, request func() *rest.Reque
 func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (page[T], error) {
 	stream, err := request.Stream(ctx)
 	if err != nil {
-		return page[T]{}, err
+		return page[T]{}, unread(err)
 	}
 	defer stream.Close()
 	return of.read(NewObjectReader(stream))

@@ -40,9 +40,18 @@ func RawClient(config *rest.Config) (rest.Interface, error) {
 func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, err
+		return nil, unread(err)
 	}
 	return result.Raw()
+}
+
+// unread returns the error of a request without what client-go adds if it says that files lack the answer.
+func unread(err error) error {
+	var lack *ipam.UnreadError
+	if errors.As(err, &lack) {
+		return lack
+	}
+	return err
 }
 
 // ListRaw reads every object of a list as the API server sends it, by quorum reads. narrow

@@ -14,7 +14,7 @@ import (
 // runInfo is that of a run of 2.5 seconds.
 func runInfo(dryRun bool) report.RunInfo {
 	began := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	return report.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Version: "v1.2.3"}
+	return report.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Origin: report.Origin{Version: "v1.2.3"}}
 }
 
 // everything is the report of a run that has a metric of every name.
@@ -48,7 +48,7 @@ func everything() report.Report {
 
 // leaks are the entries of leaked addresses, as many as each node has, and of one that was released.
 func leaks(ofNodes map[string]int) []report.Entry {
-	entries := []report.Entry{{Owner: ipam.EntryOwner{Node: "node-a"}, Address: &report.Address{Fate: report.Freed}}}
+	entries := []report.Entry{{Owner: ipam.EntryOwner{Node: "node-a"}, Address: &report.Address{Fate: report.Released}}}
 	for node, n := range ofNodes {
 		for range n {
 			a := &report.Address{Fate: report.Waiting} // in two stores, of which the second knows the node

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -26,7 +27,7 @@ func Of(plugins []Plugin, scope Scope) []Plugin {
 func Known(plugins []Plugin) []policy.Known {
 	known := make([]policy.Known, len(plugins))
 	for i, p := range plugins {
-		known[i] = policy.Known{Name: p.Name, Summary: p.Summary, Settings: p.Settings}
+		known[i] = policy.Known{Name: p.Name, Summary: p.Summary, Protects: p.Protect != nil, Settings: p.Settings}
 	}
 	return known
 }
@@ -52,47 +53,33 @@ func With[S, T any](open func(env Env, settings *S) (T, error)) func(context.Con
 	}
 }
 
-// Protectors opens the protectors with the settings of a policy, as Open opens the backends.
-func Protectors(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Protector, error) {
-	var opened []ipam.Protector
-	env.Settings = settingsOf(plugins, p)
-	for _, one := range plugins {
-		if one.Protect == nil {
-			continue
-		}
-		switch protector, err := one.Protect(ctx, env, env.Settings(one.Name)); {
-		case errors.Is(err, ErrUnused):
-		case err != nil:
-			return nil, err
-		default:
-			opened = append(opened, protector)
-		}
-	}
-	return opened, nil
-}
-
-// Open opens the backends with the settings of a policy, in the order of the
-// plugins. It leaves out those that the policy gives nothing to do. The error is that of the first that cannot be opened. It fills in what env
-// says about one backend and its settings.
-func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Backend, error) {
-	var opened []ipam.Backend
+// Open opens the backends and the protectors with the settings of a policy, in the order of the
+// plugins. It leaves out those that the policy gives nothing to do. The error is that of the first that
+// cannot be opened. It fills in what env says about one backend and its settings.
+func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) (backends []ipam.Backend, protectors []ipam.Protector, err error) {
 	env.Settings, env.Concurrency = settingsOf(plugins, p), max(1, env.Concurrency)
 	for _, one := range plugins {
-		if one.Open == nil {
-			continue
+		enabled := p.Backends[one.Name].Enabled
+		env.On, env.Off = enabled == policy.On, enabled == policy.Off
+		env.Opened = backends
+		var backend ipam.Backend
+		var protector ipam.Protector
+		if one.Protect != nil {
+			protector, err = one.Protect(ctx, env, env.Settings(one.Name))
+		} else {
+			backend, err = one.Open(ctx, env, env.Settings(one.Name))
 		}
-		env.On, env.Off = p.Backends[one.Name].Enabled == policy.On, p.Backends[one.Name].Enabled == policy.Off
-		env.Opened = opened
-		b, err := one.Open(ctx, env, env.Settings(one.Name))
 		switch {
 		case errors.Is(err, ErrUnused):
 		case err != nil:
-			return nil, err
+			return nil, nil, err
+		case one.Protect != nil:
+			protectors = append(protectors, protector)
 		default:
-			opened = append(opened, b)
+			backends = append(backends, backend)
 		}
 	}
-	return opened, nil
+	return backends, protectors, nil
 }
 
 // settingsOf returns a function that returns the settings of a plugin by its name:
@@ -110,50 +97,25 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 	return func(backend string) any { return all[backend] }
 }
 
-// Offline returns the backends for what the documents have of their stores, with the
-// settings of a policy, in the order of the plugins. It also returns the documents that
-// none of them can use.
-func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
-	strange = documents
+// Reads returns a function that reports whether a backend or a protector reads a document of files, with the
+// settings of a policy.
+func Reads(plugins []Plugin, p policy.Policy) func(ipam.Document) bool {
 	settings := settingsOf(plugins, p)
-	lacks := ipam.ClusterLacks(documents)
+	var rules []rbacv1.PolicyRule
 	for _, one := range plugins {
-		if one.Protect != nil && p.Backends[one.Name].Settings != nil {
-			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name})
+		if one.Access != nil {
+			rules = append(rules, one.Access(settings(one.Name))[Plan]...)
 		}
 	}
-	for _, one := range plugins {
-		if one.Offline == nil {
-			continue
-		}
-		b, rest := one.Offline(documents, settings)
-		if e, ok := b.(ipam.Excerpt); ok {
-			e.Lacks = append(e.Lacks, lacks...)
-			b = e
-		}
-		if b != nil {
-			found = append(found, b)
-		}
-		unused := make(map[place]bool, len(rest))
-		for _, d := range rest {
-			unused[placeOf(d)] = true
-		}
-		var left []ipam.Document
-		for _, d := range strange {
-			if unused[placeOf(d)] {
-				left = append(left, d)
-			}
-		}
-		strange = left
+	return func(d ipam.Document) bool {
+		reads := func(one Plugin) bool { return one.Reads != nil && one.Reads(d) }
+		return slices.ContainsFunc(plugins, reads) || slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Verbs, "list") && slices.ContainsFunc(r.APIGroups, func(group string) bool {
+				return slices.ContainsFunc(r.Resources, func(resource string) bool { return d.IsOf(group, resource) })
+			})
+		})
 	}
-	return found, strange
 }
-
-// A place is where a document was read, and its kind there. No two documents have
-// the same, except for a key of etcd that a file has twice.
-type place struct{ file, place, key, apiVersion, kind string }
-
-func placeOf(d ipam.Document) place { return place{d.File, d.Place, d.Key, d.APIVersion, d.Kind} }
 
 // Needs returns the rules of the opened backends for one right, by backend, with the
 // settings of a policy. A rule that has several API groups needs one of them.

@@ -57,22 +57,19 @@ func TestPluginsAreOpenedInOrder(t *testing.T) {
 		protects("a", nil), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), protects("idle", plugin.ErrUnused),
 		protects("c", nil), opens("d", store{name: "d"}, nil),
 	}
-	backends, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
+	backends, protectors, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
 	if want := []string{"b", "d"}; err != nil || !slices.Equal(names(backends), want) {
 		t.Errorf("Open = %v, %v, want %v", names(backends), err, want)
 	}
-	protectors, err := plugin.Protectors(t.Context(), plugins, plugin.Env{}, policy.Default())
-	if want := []ipam.Protector{guard{name: "a"}, guard{name: "c"}}; err != nil || !slices.Equal(protectors, want) {
-		t.Errorf("Protectors = %v, %v, want %v", protectors, err, want)
+	if want := []ipam.Protector{guard{name: "a"}, guard{name: "c"}}; !slices.Equal(protectors, want) {
+		t.Errorf("protectors are %v, want %v", protectors, want)
 	}
 	refused := ipam.BadInput(errors.New("wrong"), "")
-	backends, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), plugin.Env{}, policy.Default())
-	if !errors.Is(err, refused) || backends != nil {
-		t.Errorf("Open = %v, %v, want the error as it is", backends, err)
-	}
-	protectors, err = plugin.Protectors(t.Context(), append(plugins, protects("e", refused)), plugin.Env{}, policy.Default())
-	if !errors.Is(err, refused) || protectors != nil {
-		t.Errorf("Protectors = %v, %v, want the error as it is", protectors, err)
+	for _, one := range []plugin.Plugin{opens("e", nil, refused), protects("e", refused)} {
+		backends, protectors, err = plugin.Open(t.Context(), append(plugins, one), plugin.Env{}, policy.Default())
+		if !errors.Is(err, refused) || backends != nil || protectors != nil {
+			t.Errorf("Open = %v, %v, %v, want the error as it is", backends, protectors, err)
+		}
 	}
 }
 
@@ -133,7 +130,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 			in := policy.Default()
 			in.Backends = tt.policy
 			plugins := []plugin.Plugin{p, other, opens("none", store{name: "none"}, nil)}
-			if _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Client: client, Getenv: getenv}, in); err != nil {
+			if _, _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Client: client, Getenv: getenv}, in); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"
@@ -144,54 +141,28 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 	}
 }
 
-// of returns a plugin whose Offline uses some kinds, and finds its store only if the
-// documents have the first.
-func of(name string, kinds ...string) plugin.Plugin {
-	return plugin.Plugin{Name: name, Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
-		var found ipam.Backend
-		var rest []ipam.Document
-		for _, d := range documents {
-			if !slices.Contains(kinds, d.Kind) {
-				rest = append(rest, d)
-			}
-			if d.Kind == kinds[0] {
-				found = store{name: name}
-			}
-		}
-		return found, rest
-	}}
-}
-
-func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
-	document := func(place, kind string) ipam.Document {
-		return ipam.Document{File: "f", Place: place, Kind: kind}
+// What no backend reads of files is reported.
+func TestDocumentsThatAreOfUse(t *testing.T) {
+	plugins := []plugin.Plugin{
+		{Name: "a", Access: func(any) plugin.Access {
+			return plugin.Access{plugin.Plan: {plugin.Rule("x.org", "policies", "list"), plugin.Rule("x.org", "infos", "get")}}
+		}},
+		{Name: "b", Reads: func(d ipam.Document) bool { return d.Key == "/b" }},
 	}
-	plugins := []plugin.Plugin{of("a", "A", "Shared"), {Name: "online only"}, of("b", "B", "Shared")}
-	for _, tt := range []struct {
-		name      string
-		documents []ipam.Document
-		found     []string
-		strange   []ipam.Document
+	reads := plugin.Reads(plugins, policy.Default())
+	for name, tt := range map[string]struct {
+		document ipam.Document
+		want     bool
 	}{
-		{"nothing", nil, nil, nil},
-		{"of one", []ipam.Document{document("1", "B")}, []string{"b"}, nil},
-		{"of both", []ipam.Document{document("1", "B"), document("2", "Shared"), document("3", "A")}, []string{"a", "b"}, nil},
-		{"of one, twice the same", []ipam.Document{document("1", "B"), document("1", "B")}, []string{"b"}, nil},
-		{"shared alone", []ipam.Document{document("1", "Shared")}, nil, nil},
-		{"of none", []ipam.Document{document("1", "C"), document("2", "A"), document("3", "C")},
-			[]string{"a"}, []ipam.Document{document("1", "C"), document("3", "C")}},
+		"of a list":                {ipam.Document{APIVersion: "x.org/v1", Kind: "Policy"}, true},
+		"a list":                   {ipam.Document{APIVersion: "x.org/v1", Kind: "PolicyList", List: true}, true},
+		"of another group":         {ipam.Document{APIVersion: "y.org/v1", Kind: "Policy"}, false},
+		"what is not listed":       {ipam.Document{APIVersion: "x.org/v1", Kind: "Info"}, false},
+		"a key of a backend":       {ipam.Document{Key: "/b"}, true},
+		"a key of another program": {ipam.Document{Key: "/c"}, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			found, strange := plugin.Offline(plugins, tt.documents, policy.Default())
-			if !slices.Equal(names(found), tt.found) {
-				t.Errorf("found %v, want %v", names(found), tt.found)
-			}
-			if diff := cmp.Diff(tt.strange, strange); diff != "" {
-				t.Errorf("strange (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if _, strange := plugin.Offline(nil, []ipam.Document{document("1", "A")}, policy.Default()); len(strange) != 1 {
-		t.Errorf("without backends, strange are %v, want all", strange)
+		if got := reads(tt.document); got != tt.want {
+			t.Errorf("%s: read %t, want %t", name, got, tt.want)
+		}
 	}
 }

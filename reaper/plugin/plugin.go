@@ -56,12 +56,9 @@ type Plugin struct {
 	// Protect is Open of a protector, in place of Open.
 	Protect func(ctx context.Context, env Env, settings any) (ipam.Protector, error)
 
-	// Offline returns the backend for what the documents have of its store, and
-	// the documents that it cannot use, in their order. If they have nothing of
-	// its store, the backend is nil. Every plugin gets all the documents, and a
-	// document that none can use is reported. A nil Offline means that inspect
-	// does not know the store. settings are those of Env.
-	Offline func(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document)
+	// Reads reports whether the backend reads a document of Env.Files that is no object of its Access. Nil: it
+	// reads none.
+	Reads func(ipam.Document) bool
 }
 
 // ErrUnused is Open's answer if the settings give the backend nothing to do. The
@@ -77,6 +74,10 @@ type Env struct {
 	// Client is a kube.RawClient over Config, which all backends share, so that they ask for the
 	// version of the API server once. It is nil if Config is.
 	Client rest.Interface
+
+	// Files are the documents of dumped files if these stand for the cluster, and the Config leads to them: then
+	// nothing is in reach but what they have. Otherwise, it is nil.
+	Files []ipam.Document
 
 	// Getenv returns the value of an environment variable; empty if it is not set.
 	Getenv func(name string) string

@@ -38,14 +38,9 @@ func (Store) Record(_ context.Context, as []ipam.Allocation) ([]json.RawMessage,
 	return records, nil
 }
 
-// Compare implements ipam.Backend.
-func (Store) Compare(_ context.Context, _ string, rs []ipam.Record) []error {
-	return make([]error, len(rs))
-}
-
 // Restore implements ipam.Backend.
-func (Store) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
-	return make([]error, len(rs))
+func (Store) Restore(_ context.Context, _ string, rs []ipam.Record, permit ipam.Permit) []error {
+	return slices.Repeat([]error{permit()}, len(rs))
 }
 
 // Release implements ipam.Backend.

@@ -18,7 +18,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	type allocation struct {
 		ip, network string
 		ruling      judge.Ruling
-		outcome     report.Outcome
+		outcome     report.Fate
 		earlier     bool
 	}
 	due := allocation{ip: one, ruling: judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent, Ownerless: true}, outcome: report.Planned}
@@ -26,7 +26,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 		change(&a)
 		return a
 	}
-	outcome := func(o report.Outcome) allocation { return with(due, func(a *allocation) { a.outcome = o }) }
+	outcome := func(o report.Fate) allocation { return with(due, func(a *allocation) { a.outcome = o }) }
 	ruled := func(v judge.Verdict, reason judge.Reason, ownerless bool) allocation {
 		return allocation{ip: one, ruling: judge.Ruling{Verdict: v, Reason: reason, Ownerless: ownerless}}
 	}

@@ -54,7 +54,11 @@ func (j Judged) String() string {
 // once. Only decisions that are selected count; with nil, all that there is.
 func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {
 	c := &Comparison{Changes: []Change{}}
-	counted := make(map[string]bool)
+	type difference struct {
+		address       ipam.Address
+		before, after Judged
+	}
+	var differences []difference
 	next, stop := iter.Pull2(installed.Each)
 	defer stop()
 	for i, d := range file.Each {
@@ -65,12 +69,13 @@ func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {
 		}
 		a := d.Allocation
 		c.Changes = append(c.Changes, Change{a.Backend, a.Pool, a.Key, a.Label(), a.Owner.Entry(), before, after})
-		differs := before.Verdict != after.Verdict || before.leaked != after.leaked
-		if address := a.Network + " " + a.Label(); differs && a.IP.IsValid() && !counted[address] {
-			counted[address] = true
-			c.count(before, -1)
-			c.count(after, 1)
+		if before.Verdict != after.Verdict || before.leaked != after.leaked {
+			differences = append(differences, difference{a.Address(), before, after})
 		}
+	}
+	for address := range ipam.Addresses(differences, func(d difference) ipam.Address { return d.address }) {
+		c.count(address[0].before, -1)
+		c.count(address[0].after, 1)
 	}
 	return c
 }

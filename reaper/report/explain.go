@@ -235,14 +235,7 @@ func (r Report) incomplete() bool {
 
 // subject returns an entry as the subject of remedies.
 func (r Report) subject(e Entry, command []string) judge.Subject {
-	var kubectl []string
-	if r.Run.Kubeconfig != "" {
-		kubectl = append(kubectl, "--kubeconfig", r.Run.Kubeconfig)
-	}
-	if r.Run.Context != "" {
-		kubectl = append(kubectl, "--context", r.Run.Context)
-	}
-	kubectl = append(kubectl, r.Run.ClientFlags...)
+	kubectl := r.Run.Kubectl()
 	if r.Run.Place() == "" { // files are of some cluster, and none of these commands is for whichever is current
 		kubectl = append(kubectl, "--context", "CONTEXT")
 		command = append(slices.Clone(command), "--context", "CONTEXT")

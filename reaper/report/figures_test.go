@@ -28,7 +28,7 @@ func TestFullIsWhatIsNotFree(t *testing.T) {
 	} {
 		var f filling
 		for range tt.inside {
-			f.add(Live, true)
+			f.add(InUse, true)
 		}
 		for range tt.outside {
 			f.add(Protected, false)

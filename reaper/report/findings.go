@@ -179,7 +179,11 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	pods := c.Pods()
 	inUse := y.record(inv, networkOf, pods, claims)
 	found := y.overlaps(inv, c, networkOf)
-	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
+	names := make([]string, len(y.Networks)) // a name is unique in its backend
+	for i, n := range y.Networks {
+		names[i] = n.Backend + " " + n.Name
+	}
+	for same := range ipam.Addresses(claims, func(one claimed) ipam.Address { return ipam.Address{Network: names[one.network], IP: one.ip} }) {
 		n := &y.Networks[same[0].network]
 		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}}
 		f.Recorded = slices.ContainsFunc(same, func(one claimed) bool { return one.recorded })

@@ -14,7 +14,7 @@ import (
 
 // A Leak counts addresses of one status and reason.
 type Leak struct {
-	Status   string         `json:"status"` // due, waiting, held or undecided
+	Status   Fate           `json:"status"` // due, waiting, held or undecided
 	Reason   judge.Reason   `json:"reason"`
 	Count    int            `json:"count"`
 	NextDue  *time.Time     `json:"nextDue,omitempty"` // the end of the first grace period, if they wait
@@ -23,9 +23,6 @@ type Leak struct {
 
 // maxRemedies limits the commands of one Leak: each node has its own.
 const maxRemedies = 3
-
-// Undecided is the status of addresses of which it is not known whether they leaked.
-const Undecided = "undecided"
 
 // leaksIn is leaks for the addresses of pools that have a name.
 func (r Report) leaksIn(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
@@ -40,28 +37,22 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 		reason judge.Reason
 	}
 	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
-	all, entriesOf := addresses(r.Entries, Other)
-	for _, a := range all {
-		entries := entriesOf[a]
-		decides := slices.IndexFunc(entries, func(e *Entry) bool {
-			return fateOf(e) == a.Fate && e.Reason == a.Reason && (a.Fate != Other || e.undecided())
-		})
-		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, in) {
-			k := kind{a.Fate, a.Reason}
-			if a.Fate == Protected {
-				k.fate = Held
-			}
+	for a, entries := range Addresses(r.Entries) {
+		status := a.Fate.Status()
+		decides := slices.IndexFunc(entries, func(e *Entry) bool { return e.Fate() == a.Fate && e.Reason == a.Reason })
+		if decides >= 0 && status != Released && status != InUse && status != Unknown && slices.ContainsFunc(entries, in) {
+			k := kind{status, a.Reason}
 			found[k] = append(found[k], entries[decides])
 		}
 	}
 	kinds := slices.SortedFunc(maps.Keys(found), func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.fate, a.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
+		return cmp.Or(cmp.Compare(a.fate, b.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
 	})
 	leaks := make([]Leak, len(kinds))
 	for i, k := range kinds {
 		entries := found[k]
 		slices.SortStableFunc(entries, compareDue)
-		leaks[i] = Leak{Status: k.fate.String(), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		leaks[i] = Leak{Status: k.fate, Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
 		if k.fate == Waiting {
 			leaks[i].NextDue = entries[0].Due
 		}

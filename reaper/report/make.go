@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -48,7 +46,7 @@ type Results struct {
 
 // Done is what a run did about one allocation.
 type Done struct {
-	Outcome Outcome
+	Outcome Fate
 	Err     error // why; nil if there is nothing to say
 	Owned   bool  // it has an owner by now
 }
@@ -109,44 +107,6 @@ func Make(f Results) Report {
 
 // leavesOut reports whether a decision gets no entry.
 func (f *Results) leavesOut(d *judge.Decision) bool { return f.Brief && d.PlainlyInUse() }
-
-// Freeing counts, for each of some sets of decisions, the addresses that are free once what it contains is
-// gone, and those that earlier rounds released: as a report of all verdicts counts what it would free.
-func Freeing(all judge.Verdicts, earlier []Entry, sets ...func(decision int) bool) []int {
-	type address struct {
-		network string
-		ip      netip.Addr
-	}
-	counts := make([]int, len(sets))
-	for n, gone := range sets {
-		free := make(map[address]bool) // false if only an earlier round released it: it may be in use again
-		keep := func(a *ipam.Allocation, inUse bool) {
-			if of := (address{a.Network, a.IP}); !inUse || free[of] {
-				delete(free, of)
-			}
-		}
-		for _, e := range earlier {
-			ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
-			free[address{e.Network, ip}] = false
-		}
-		for i := range all.Decisions {
-			if d := &all.Decisions[i]; gone(i) && d.Ownerless {
-				free[address{d.Allocation.Network, d.Allocation.IP}] = true
-			}
-		}
-		for i := range all.Decisions {
-			if d := &all.Decisions[i]; !gone(i) {
-				keep(d.Allocation, d.Verdict == judge.InUse)
-			}
-		}
-		for _, l := range all.InUse {
-			keep(l.Allocation, true)
-		}
-		maps.DeleteFunc(free, func(a address, _ bool) bool { return !a.ip.IsValid() })
-		counts[n] = len(free)
-	}
-	return counts
-}
 
 // EntryOf returns the entry of a decision and of what was done. It leaves out zero times.
 func EntryOf(d *judge.Decision, done Done) Entry {

@@ -56,15 +56,10 @@ type Report struct {
 	Totals *ledger.Totals `json:"-"`
 }
 
-// RunInfo identifies a run.
-type RunInfo struct {
-	ID         string    `json:"id"`
-	StartedAt  time.Time `json:"startedAt"`
-	FinishedAt time.Time `json:"finishedAt"`
-	DryRun     bool      `json:"dryRun"`
-	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
-	Version    string    `json:"version"`
-	Cluster    string    `json:"cluster"` // the API server's address
+// An Origin says who runs which program from where, and on which cluster or node.
+type Origin struct {
+	Version string `json:"version"`
+	Cluster string `json:"cluster"` // the API server's address
 
 	// Stores says where the stores are that may be in one of several places, by backend.
 	Stores map[string]string `json:"stores,omitempty"`
@@ -86,21 +81,34 @@ type RunInfo struct {
 	// jane, for the commands that people type next. kubectl has the same flags.
 	ClientFlags []string `json:"-"`
 
+	// By says who started the run: see journal.Run.
+	By string `json:"-"`
+
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
 
 	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
 	NoState bool `json:"noState,omitempty"`
 
-	// LedgerUnread is set unless the ledger was read.
-	LedgerUnread bool `json:"-"`
-
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
 
-	// Undated is set if the run read files that do not say when they were made, so StartedAt says nothing
-	// about how long ago something in them was.
+	// Undated is set if the run read files that do not say when they were made, so when it started says
+	// nothing about how long ago something in them was.
 	Undated bool `json:"-"`
+}
+
+// RunInfo identifies a run.
+type RunInfo struct {
+	ID         string    `json:"id"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	DryRun     bool      `json:"dryRun"`
+	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
+	Origin
+
+	// LedgerUnread is set unless the ledger was read.
+	LedgerUnread bool `json:"-"`
 
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`
@@ -124,11 +132,11 @@ type RunInfo struct {
 const StateNamespace = "ip-reaper"
 
 // Place names what the run is about, for journals: the API server's address, or a node.
-func (r RunInfo) Place() string {
-	if r.Node != "" {
-		return "node " + r.Node
+func (o Origin) Place() string {
+	if o.Node != "" {
+		return "node " + o.Node
 	}
-	return r.Cluster
+	return o.Cluster
 }
 
 // PolicyInfo says by which policy a run judged.
@@ -156,7 +164,7 @@ type Counts struct {
 }
 
 // add counts one allocation.
-func (c *Counts) add(v judge.Verdict, o Outcome) {
+func (c *Counts) add(v judge.Verdict, o Fate) {
 	c.Entries++
 	switch v {
 	case judge.InUse:
@@ -179,7 +187,6 @@ func (c *Counts) add(v judge.Verdict, o Outcome) {
 		c.NotBegun++
 	case Failed:
 		c.Failed++
-	case Kept, Planned, Refused:
 	}
 }
 
@@ -239,22 +246,6 @@ type PoolReport struct {
 // ref returns the pool as stores know it.
 func (p PoolReport) ref() ipam.PoolRef { return ipam.PoolRef{Backend: p.Backend, Name: p.Name} }
 
-// An Outcome is the result of a run for one allocation.
-type Outcome string
-
-// The outcomes.
-const (
-	Kept     Outcome = "kept"
-	Planned  Outcome = "planned"  // in a dry run: a real run would release it
-	Refused  Outcome = "refused"  // it is due, and a limit refused the plan
-	Released Outcome = "released" // the store no longer holds it
-	Changed  Outcome = "changed"  // it changed hands during the run, and stays
-	Returned Outcome = "returned" // its owner came back during the run, and has it
-	Deleting Outcome = "deleting" // the store is deleting it, and holds it until its finalizers are gone
-	NotBegun Outcome = "notBegun" // it is due and stays: the run was interrupted, its time was over, or others may have acted since its plan
-	Failed   Outcome = "failed"   // it is not known to be released
-)
-
 // An Entry is one allocation with its decision and its outcome.
 type Entry struct {
 	Backend   string           `json:"backend"`
@@ -273,7 +264,7 @@ type Entry struct {
 	Created   *time.Time       `json:"created,omitempty"` // when it was allocated, if the store says
 	FirstSeen *time.Time       `json:"firstSeen,omitempty"`
 	Due       *time.Time       `json:"due,omitempty"`
-	Outcome   Outcome          `json:"outcome"`
+	Outcome   Fate             `json:"outcome"` // of its attempt
 	Error     string           `json:"error,omitempty"`
 
 	Network string        `json:"-"` // see ipam.Allocation
@@ -346,23 +337,15 @@ func leakedOf(r Report) *Leaked {
 		return nil
 	}
 	found := Leaked{HeldBy: []ReasonCount{}, UndecidedBy: []ReasonCount{}}
-	counted := make(map[*Address]bool)
 	for i := range r.Entries {
-		e := &r.Entries[i]
-		if fateOf(e) >= Protected {
+		if e := &r.Entries[i]; e.Fate().Leaked() {
 			found.Allocations++
 			if e.IP == "" {
 				found.WithoutAddress++
 			}
 		}
-		if a := e.Address; e.undecided() && a != nil && a.Fate == Other && !counted[a] {
-			counted[a] = true
-			found.Undecided++
-			found.UndecidedBy = countReason(found.UndecidedBy, e.Reason)
-		}
 	}
-	addresses, _ := Addresses(r.Entries)
-	for _, a := range addresses {
+	for a := range Addresses(r.Entries) {
 		found.Count(a)
 	}
 	for _, by := range [][]ReasonCount{found.HeldBy, found.UndecidedBy} {
@@ -373,32 +356,30 @@ func leakedOf(r Report) *Leaked {
 	return &found
 }
 
-// undecided reports whether nobody can tell if the entry leaked.
-func (e *Entry) undecided() bool {
-	return e.Verdict == judge.Held && !e.Leaked && e.Outcome == Kept &&
-		slices.Contains([]judge.Reason{judge.OwnerUnknown, judge.NodeForeign, judge.Unreadable}, e.Reason)
-}
-
 // Blind reports whether the run could not list the pods. Then it holds every allocation, and the
 // verdicts mean nothing.
 func (r Report) Blind() bool {
 	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus })
 }
 
-// Count counts an address that leaked. HeldBy is unsorted then.
+// Count counts an address. HeldBy and UndecidedBy are unsorted then.
 func (l *Leaked) Count(a *Address) {
-	switch a.Fate {
-	case Live, ByName, Other:
+	switch a.Fate.Status() {
+	case Undecided:
+		l.Undecided++
+		l.UndecidedBy = countReason(l.UndecidedBy, a.Reason)
 		return
-	case Freed:
+	case Released:
 		l.Released++
 	case Due:
 		l.Due++
 	case Waiting:
 		l.Waiting++
-	case Protected, Held:
+	case Held:
 		l.Held++
 		l.HeldBy = countReason(l.HeldBy, a.Reason)
+	default:
+		return
 	}
 	l.Total++
 }

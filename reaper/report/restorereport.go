@@ -1,21 +1,13 @@
 package report
 
 import (
+	"cmp"
+	"net/netip"
+	"slices"
+
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-)
-
-// A RestoreOutcome is the result of a restore for one record.
-type RestoreOutcome string
-
-// The outcomes of a restore.
-const (
-	Restorable   RestoreOutcome = "planned"  // in a dry run: its place is free, and a real one would put it back
-	Restored     RestoreOutcome = "restored" // the store holds the allocation again
-	AlreadyThere RestoreOutcome = "present"  // the store held it already; nothing was written
-	Taken        RestoreOutcome = "taken"    // its place or its address has another owner; nothing was written
-	NotRestored  RestoreOutcome = "failed"   // it is not known to be back
 )
 
 // A RestoreReport has the outcome of every record of a journal. Its JSON form is a
@@ -49,7 +41,7 @@ type RestoreEntry struct {
 	Key     string          `json:"key"`
 	IP      string          `json:"ip"` // empty if the record has no address
 	Owner   ipam.EntryOwner `json:"owner"`
-	Outcome RestoreOutcome  `json:"outcome"`
+	Outcome Fate            `json:"outcome"`
 	Error   string          `json:"error,omitempty"` // why it is not back, or stays alone: "half back"
 	Note    string          `json:"note,omitempty"`  // what speaks against it, and why it goes back all the same
 }
@@ -65,7 +57,7 @@ func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnin
 }
 
 // of returns the figure of an outcome.
-func (c *RestoreCounts) of(o RestoreOutcome) *int {
+func (c *RestoreCounts) of(o Fate) *int {
 	switch o {
 	case Restorable:
 		return &c.Planned
@@ -83,17 +75,19 @@ func (c *RestoreCounts) of(o RestoreOutcome) *int {
 // Addresses counts the addresses of pods in the entries, each by the outcome of its records that is
 // furthest from being there.
 func (r RestoreReport) Addresses() (counts RestoreCounts) {
-	decides := make(map[[3]string]RestoreOutcome)
-	for _, outcome := range []RestoreOutcome{AlreadyThere, Restored, Restorable, Taken, NotRestored} {
-		for _, e := range r.Entries {
-			if e.Outcome == outcome && e.IP != "" {
-				decides[[3]string{e.IP, e.Owner.Namespace, e.Owner.Pod}] = outcome
-			}
-		}
+	type record struct {
+		address ipam.Address // a record has no network, and no pod has one IP twice
+		outcome Fate
 	}
-	for _, outcome := range decides {
+	records := make([]record, len(r.Entries))
+	for i, e := range r.Entries {
+		ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
+		records[i] = record{ipam.Address{Network: e.Owner.PodRef().String(), IP: ip}, e.Outcome}
+	}
+	for address := range ipam.Addresses(records, func(r record) ipam.Address { return r.address }) {
+		furthest := slices.MaxFunc(address, func(a, b record) int { return cmp.Compare(a.outcome, b.outcome) })
 		counts.Records++
-		*counts.of(outcome)++
+		*counts.of(furthest.outcome)++
 	}
 	return counts
 }

@@ -11,7 +11,7 @@ import (
 
 // history counts the addresses that a restore put back, as it counts those that a run released.
 func TestRestoreCountsAddresses(t *testing.T) {
-	at := func(pod, ip string, outcome report.RestoreOutcome) report.RestoreEntry {
+	at := func(pod, ip string, outcome report.Fate) report.RestoreEntry {
 		return report.RestoreEntry{IP: ip, Owner: ipam.EntryOwner{Pod: pod}, Outcome: outcome}
 	}
 	got := report.RestoreReport{Entries: []report.RestoreEntry{

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"iter"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -24,7 +22,8 @@ type tally struct {
 	indexOf  map[ipam.PoolRef]int32
 	networks []networkTally
 	holdings []holding
-	inUse    Entry // stands for what has none
+	parts    []part // of the address that is being counted
+	inUse    Entry  // stands for what has none
 }
 
 // A poolTally counts what a pool has.
@@ -69,7 +68,7 @@ func newTally(r *Report, f *Results) *tally {
 	}
 	for i := range r.Networks {
 		prefix, _ := netip.ParsePrefix(r.Networks[i].Range)
-		t.networks[i] = networkTally{NetworkReport: &r.Networks[i], prefix: shownPrefix(prefix), fate: Freed}
+		t.networks[i] = networkTally{NetworkReport: &r.Networks[i], prefix: shownPrefix(prefix)}
 		for ref := range r.Networks[i].refs() {
 			if p, ok := t.indexOf[ref]; ok {
 				t.pools[p].network = &t.networks[i]
@@ -123,7 +122,7 @@ func (t *tally) hold(ref ipam.PoolRef, network string, ip netip.Addr, entry int)
 }
 
 // count counts an allocation that the report is about.
-func (t *tally) count(pool *poolTally, backend string, v judge.Verdict, o Outcome) {
+func (t *tally) count(pool *poolTally, backend string, v judge.Verdict, o Fate) {
 	pool.wanted = true
 	t.Summary.add(v, o)
 	t.backends[backend].add(v, o)
@@ -131,13 +130,11 @@ func (t *tally) count(pool *poolTally, backend string, v judge.Verdict, o Outcom
 
 // finish fills in the figures of the report. With a selection, it leaves only what that is about in it.
 func (t *tally) finish() {
-	slices.SortFunc(t.holdings, t.compare)
-	for same := range runs(t.holdings, func(a, b holding) bool { return a.ip == b.ip }) {
-		t.fill(same)
-		for address := range runs(same, func(a, b holding) bool { return t.pools[a.pool].unique == t.pools[b.pool].unique }) {
-			t.decide(address)
-			t.block(address)
-		}
+	addressOf := func(h holding) ipam.Address { return ipam.Address{Network: t.pools[h.pool].unique, IP: h.ip} }
+	for address := range ipam.Addresses(t.holdings, addressOf) {
+		t.fill(address)
+		t.decide(address)
+		t.block(address)
 	}
 	for _, f := range t.results.Found {
 		t.addUnrecorded(f)
@@ -150,8 +147,8 @@ func (t *tally) finish() {
 		p.Usage = pool.usage(p.Capacity, pool.network != nil && pool.network.Closed != "")
 	}
 	for i := range t.networks {
-		n := &t.networks[i]
-		if n.Usage = n.usage(n.Capacity, n.Closed != ""); n.Partial {
+		n := t.networks[i].NetworkReport
+		if n.Usage = t.networks[i].usage(n.Capacity, n.Closed != ""); n.Partial {
 			n.Free, n.FullPercent = nil, nil
 		}
 	}
@@ -163,30 +160,6 @@ func (t *tally) finish() {
 	t.Leaked = leakedOf(*t.Report)
 }
 
-// compare orders holdings by IP, then by the network in which it is unique, and then as the report has their entries.
-func (t *tally) compare(a, b holding) int {
-	if order := a.ip.Compare(b.ip); order != 0 {
-		return order
-	}
-	return cmp.Or(cmp.Compare(t.pools[a.pool].unique, t.pools[b.pool].unique), cmp.Compare(a.entry, b.entry))
-}
-
-// runs yields the parts of a sorted slice whose elements are the same.
-func runs[E any](sorted []E, same func(a, b E) bool) iter.Seq[[]E] {
-	return func(yield func([]E) bool) {
-		for len(sorted) > 0 {
-			n := 1
-			for n < len(sorted) && same(sorted[0], sorted[n]) {
-				n++
-			}
-			if !yield(sorted[:n]) {
-				return
-			}
-			sorted = sorted[n:]
-		}
-	}
-}
-
 // entry returns the entry of a holding.
 func (t *tally) entry(h holding) *Entry {
 	if h.entry == noEntry {
@@ -195,20 +168,20 @@ func (t *tally) entry(h holding) *Entry {
 	return &t.Entries[h.entry]
 }
 
-// fill counts an IP in each pool that has it, and once in each network: two of its pools may have it.
-func (t *tally) fill(same []holding) {
-	for _, h := range same {
-		pool, fate := &t.pools[h.pool], fateOf(t.entry(h))
+// fill counts an address in each pool that has it, and once in each network: two of its pools may have it.
+func (t *tally) fill(address []holding) {
+	for _, h := range address {
+		pool, fate := &t.pools[h.pool], t.entry(h).Fate()
 		n := pool.network
 		pool.add(fate, n == nil || n.handsOut(h.ip))
 		if n != nil {
-			n.fate = min(n.fate, fate)
+			n.fate = max(n.fate, fate)
 		}
 	}
-	for _, h := range same {
-		if n := t.pools[h.pool].network; n != nil && n.fate != Freed {
-			n.add(n.fate, n.handsOut(h.ip))
-			n.fate = Freed
+	for _, h := range address {
+		if n := t.pools[h.pool].network; n != nil && n.fate != Unknown {
+			n.filling.add(n.fate, n.handsOut(h.ip))
+			n.fate = Unknown
 		}
 	}
 }
@@ -217,7 +190,7 @@ func (t *tally) fill(same []holding) {
 // reservation, in each network none of whose pools has it: these cannot give the address out.
 func (t *tally) block(address []holding) {
 	stays := func(in *networkTally) bool {
-		return slices.ContainsFunc(address, func(h holding) bool { return t.pools[h.pool].network == in && fateOf(t.entry(h)) != Freed })
+		return slices.ContainsFunc(address, func(h holding) bool { return t.pools[h.pool].network == in && t.entry(h).Fate() != Released })
 	}
 	unique := t.pools[address[0].pool].unique
 	if unique == "" || !stays(nil) {
@@ -225,8 +198,8 @@ func (t *tally) block(address []holding) {
 	}
 	for i := range t.networks {
 		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(address[0].ip) && n.handsOut(address[0].ip) && !stays(n) {
-			n.blocked++
-			t.poolsOf(n, address[0].ip, func(f *filling) { f.blocked++ })
+			n.filling.Blocked++
+			t.poolsOf(n, address[0].ip, func(f *filling) { f.Blocked++ })
 		}
 	}
 }
@@ -237,8 +210,8 @@ func (t *tally) addUnrecorded(f Finding) {
 	for i := range t.networks {
 		n := &t.networks[i]
 		if err == nil && !f.Recorded && n.Backend == f.Backend && n.Name == f.Network && n.handsOut(ip) {
-			n.unrecorded++
-			t.poolsOf(n, ip, func(f *filling) { f.unrecorded++ })
+			n.filling.Unrecorded++
+			t.poolsOf(n, ip, func(f *filling) { f.Unrecorded++ })
 		}
 	}
 }
@@ -256,28 +229,26 @@ func (t *tally) poolsOf(n *networkTally, ip netip.Addr, do func(*filling)) {
 	}
 }
 
-// decide gives the entries that leaked an address, or may have, their Address. What an earlier round
-// freed may be in use again, by another pod, but was freed nevertheless.
+// decide gives the entries that leaked an address, or may have, their Address.
 func (t *tally) decide(address []holding) {
-	counts := func(h holding) bool { return fateOf(t.entry(h)) >= Protected || t.entry(h).undecided() }
-	some, listed := false, false
-	for _, h := range address {
-		if counts(h) {
-			some = true
-			listed = listed || int(h.entry) >= len(t.results.Earlier)
-		}
-	}
-	if !some {
-		return
-	}
-	a := &Address{Fate: Freed, Planned: true}
+	t.parts = t.parts[:0]
 	for _, h := range address {
 		e := t.entry(h)
-		if counts(h) {
-			e.Address = a
-		}
-		if listed || e.Verdict != judge.InUse {
-			a.include(e)
+		t.parts = append(t.parts, part{
+			fate:    e.Fate(),
+			reason:  e.Reason,
+			inUse:   e.Verdict == judge.InUse,
+			earlier: h.entry != noEntry && int(h.entry) < len(t.results.Earlier),
+		})
+	}
+	folded := fold(t.parts)
+	if folded.Fate == Unknown {
+		return
+	}
+	a := new(folded) // of very many, few get here
+	for i, h := range address {
+		if t.parts[i].tells() {
+			t.entry(h).Address = a
 		}
 	}
 }
@@ -421,35 +392,44 @@ func (n NetworkReport) withheld(ip netip.Addr) string {
 	return ""
 }
 
-// A filling counts addresses by their fate.
+// A filling counts the addresses of a pool or of a network.
 type filling struct {
-	fates  [Freed + 1]int
+	Usage
 	inside int // those that pods can get, and that are not free
-
-	blocked, unrecorded int // see Usage
 }
 
 // add counts one address.
 func (f *filling) add(fate Fate, inside bool) {
-	f.fates[fate]++
-	if inside && fate != Freed {
+	if inside && fate != Released {
 		f.inside++
+	}
+	switch status := fate.Status(); {
+	case status == InUse:
+		f.Live++
+	case fate.Leaked() && status != Released:
+		f.Leaked++
+	case status != Released:
+		f.Other++
+	}
+	switch fate {
+	case ByName:
+		f.ByName++
+	case Protected:
+		f.Protected++
 	}
 }
 
 // usage returns the figures. An address that no pod gets any more, such as one that was
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
-	u := Usage{
-		Capacity: capacity, Live: f.fates[Live] + f.fates[ByName], ByName: f.fates[ByName], Leaked: f.fates[Protected] + f.fates[Held] + f.fates[Waiting] + f.fates[Due],
-		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
-	}
+	u := f.Usage
+	u.Capacity = capacity
 	u.Used = u.Live + u.Leaked + u.Other
 	switch {
 	case closed:
 		u.Free = new(big.Int)
 	case capacity != nil:
-		u.Free = new(big.Int).Sub(capacity, big.NewInt(int64(f.inside+f.blocked+f.unrecorded)))
+		u.Free = new(big.Int).Sub(capacity, big.NewInt(int64(f.inside+f.Blocked+f.Unrecorded)))
 		if u.Free.Sign() < 0 {
 			u.Free.SetInt64(0)
 		}
@@ -466,117 +446,4 @@ func fullPercent(capacity, free *big.Int) *int {
 		full = int(taken.Mul(taken, big.NewInt(100)).Div(taken, capacity).Int64())
 	}
 	return &full
-}
-
-// A Fate is what becomes of an address, from what keeps it most firmly.
-type Fate int
-
-// The fates. Protected and those after it are of what leaked.
-const (
-	Live      Fate = iota // in use
-	ByName                // in use only because its pod exists, which shows other addresses
-	Other                 // it is not a pod's, or could not be decided
-	Protected             // something outside keeps it
-	Held                  // kept for a reason other than its grace period
-	Waiting               // its grace period is not over
-	Due                   // its grace period is over, and a store still has it
-	Freed                 // the run released it
-)
-
-// String returns the word that reports use for what leaked, or may have.
-func (f Fate) String() string {
-	return [...]string{Live: "in use", ByName: "in use", Other: Undecided, Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
-}
-
-// An Address is an address that some allocation leaked, or may have leaked. Several allocations may hold it: the entry
-// of a pool and its overlapping-range reservation, or the entries of two pools. An address is as
-// free as its least free allocation.
-type Address struct {
-	Fate   Fate
-	Reason judge.Reason // of the allocation that decides
-
-	Planned bool // every allocation is released, or the plan has it
-}
-
-// fateOf returns the fate of an entry alone.
-func fateOf(e *Entry) Fate {
-	switch {
-	case e.Outcome == Released:
-		return Freed
-	case e.Verdict == judge.InUse && e.ByName:
-		return ByName
-	case e.Verdict == judge.InUse || e.Outcome == Returned:
-		return Live
-	case e.Outcome == Changed || !e.Leaked:
-		return Other
-	case e.Verdict == judge.Orphaned:
-		return Due
-	case e.Verdict == judge.Suspected:
-		return Waiting
-	case e.Reason == judge.Protected:
-		return Protected
-	default:
-		return Held
-	}
-}
-
-// include lets an allocation of the address decide on it, if it keeps the address more firmly.
-func (a *Address) include(e *Entry) {
-	fate := fateOf(e)
-	a.Planned = a.Planned && (e.Outcome == Released || e.Outcome == Planned || e.Outcome == Refused)
-	if fate < a.Fate || fate == a.Fate && (a.Reason == "" || a.Reason == judge.SiblingKept) {
-		a.Fate, a.Reason = fate, e.Reason
-	}
-}
-
-// Addresses returns the addresses of entries that leaked, each once, and the entries of each.
-func Addresses(entries []Entry) (all []*Address, entriesOf map[*Address][]*Entry) {
-	return addresses(entries, Protected)
-}
-
-// addresses is Addresses for those of at least this fate.
-func addresses(entries []Entry, least Fate) (all []*Address, entriesOf map[*Address][]*Entry) {
-	entriesOf = make(map[*Address][]*Entry)
-	for i := range entries {
-		a := entries[i].Address
-		if a == nil || a.Fate < least {
-			continue
-		}
-		if entriesOf[a] == nil {
-			all = append(all, a)
-		}
-		entriesOf[a] = append(entriesOf[a], &entries[i])
-	}
-	return all, entriesOf
-}
-
-// LeakedBy counts the leaked addresses by a name: the first one of the allocations of each, or an empty
-// one if none has any. HeldBy is unsorted.
-func (r Report) LeakedBy(name func(Entry) string) map[string]*Leaked {
-	counts := make(map[string]*Leaked)
-	_, entriesOf := Addresses(r.Entries)
-	for a, entries := range entriesOf {
-		by := ""
-		for _, e := range entries {
-			by = cmp.Or(by, name(*e))
-		}
-		if counts[by] == nil {
-			counts[by] = new(Leaked)
-		}
-		counts[by].Count(a)
-	}
-	return counts
-}
-
-// Freed counts the addresses that the run freed. In a dry run it counts those that the plan would
-// free, even if a limit refuses the plan.
-func (r Report) Freed() int {
-	n := 0
-	all, _ := Addresses(r.Entries)
-	for _, a := range all {
-		if a.Fate == Freed || a.Planned && r.Run.DryRun {
-			n++
-		}
-	}
-	return n
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 // plan makes ip-reaper plan, with additional environment variables. The plan must have and release
@@ -58,7 +57,7 @@ func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cos
 	}
 	c, err = measure(ctx, g.limit, command{g.binary, slices.Concat([]string{
 		"run", "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
-		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
+		"--state-namespace=" + reap.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
 		"--timeout=" + g.limit.String(), "--termination-log=" + told,
 	}, reap.ByFile(reap.ReleaseNow), more), env})
 	if err != nil {

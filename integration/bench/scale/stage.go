@@ -11,10 +11,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	kitmemory "github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 // A stage is a cluster of one size.
@@ -87,15 +85,15 @@ func (g *stage) fill(ctx context.Context, what string, out io.Writer, fill func(
 // and fairness treats it as a service account. With a rate, its requests arrive as the
 // administrator's.
 func (g *stage) account(ctx context.Context, backends ...string) error {
-	grant, err := rights.Shipped(rights.Release, backends...)
+	grant, err := reap.ShippedGrant(reap.ReleaseRights, backends...)
 	if err != nil {
 		return err
 	}
-	if _, err := rights.Install(ctx, g.cluster, grant); err != nil {
+	if _, err := reap.InstallAccount(ctx, g.cluster, grant); err != nil {
 		return err
 	}
-	config, err := g.cluster.User("system:serviceaccount:"+rights.Home+":"+rights.Home,
-		"system:serviceaccounts", "system:serviceaccounts:"+rights.Home)
+	config, err := g.cluster.User("system:serviceaccount:"+reap.Home+":"+reap.Home,
+		"system:serviceaccounts", "system:serviceaccounts:"+reap.Home)
 	if err != nil {
 		return err
 	}
@@ -130,13 +128,13 @@ func (g *stage) close() error {
 
 // install installs a policy of ip-reaper.
 func (g *stage) install(ctx context.Context, policy string) error {
-	return kitmemory.Memory{Cluster: g.cluster, Namespace: rights.Home}.InstallPolicy(ctx, policy)
+	return reap.Memory{Cluster: g.cluster, Namespace: reap.Home}.InstallPolicy(ctx, policy)
 }
 
 // sweep removes ip-reaper's ledger, journals and lock.
 func (g *stage) sweep(ctx context.Context) error {
-	maps := "/registry/configmaps/" + rights.Home + "/ip-reaper-"
-	return g.store.clear(ctx, maps+"ledger", maps+"journal", "/registry/leases/"+rights.Home+"/")
+	maps := "/registry/configmaps/" + reap.Home + "/ip-reaper-"
+	return g.store.clear(ctx, maps+"ledger", maps+"journal", "/registry/leases/"+reap.Home+"/")
 }
 
 // file returns a path in the cluster's folder.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -85,7 +84,7 @@ func (s *storm) prepare(ctx context.Context) error {
 		}
 	}
 	bystanders := make([]struct{}, workers*(residents+1)+1)
-	return parallel.Each(16, bystanders, func(i int, _ struct{}) error {
+	return cluster.Each(16, bystanders, func(i int, _ struct{}) error {
 		_, err := s.cluster.CreatePod(ctx, "default", fmt.Sprintf("bystander-%d", i))
 		return err
 	})
@@ -98,7 +97,7 @@ func (s *storm) blow(ctx context.Context) error {
 	done := make(chan struct{})
 	wg.Go(func() { reaping = s.until(done, func() error { return s.reap(ctx) }) })
 	wg.Go(func() { looking = s.until(done, func() error { return s.look(ctx, false) }) })
-	working := parallel.Each(workers, make([]struct{}, workers), func(i int, _ struct{}) error {
+	working := cluster.Each(workers, make([]struct{}, workers), func(i int, _ struct{}) error {
 		w := newWorker(s, i)
 		for range s.rounds {
 			if err := w.round(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	"github.com/ip-reaper/ip-reaper/integration/kit"
 )
 
 // The kinds of facts of Whereabouts' store.
@@ -49,7 +49,7 @@ func (w *whereabouts) look(ctx context.Context) (view, error) {
 	}
 	for _, pool := range pools.Items {
 		for key, a := range pool.Spec.Allocations {
-			v.owners[fact{kindEntry, pool.Name + " " + snapshot.Address(pool.Spec.Range, key)}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
+			v.owners[fact{kindEntry, pool.Name + " " + kit.Address(pool.Spec.Range, key)}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
 		}
 	}
 	reservations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})

@@ -1,5 +1,6 @@
-// Package assets finds the programs that the integration tests and the demo
-// run: real etcd, API server, kubectl and CNI plugins, and ip-reaper itself.
+// Package assets finds the programs that the integration tests and the demo run: real etcd, API
+// server, kubectl and CNI plugins, and ip-reaper itself. It gives servers among them a port, and a
+// guard by which none outlives the test.
 package assets
 
 import (

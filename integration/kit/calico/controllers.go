@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
 )
 
 // How long a server may take to start before that fails, and to end before it is killed.
@@ -23,8 +22,8 @@ const (
 // Controllers is a running kube-controllers with only the node controller, which collects leaked
 // addresses.
 type Controllers struct {
-	guard   *guard.Guard
-	process *guard.Process
+	guard   *assets.Guard
+	process *assets.Process
 }
 
 // StartControllers starts kube-controllers, which looks for leaks twice in each grace period and
@@ -39,7 +38,7 @@ func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if c.guard, err = guard.Start(dir); err != nil {
+	if c.guard, err = assets.StartGuard(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.process, err = c.guard.Run("kube-controllers", program, args, env); err != nil {
@@ -87,7 +86,7 @@ func (c *Controllers) Stop() error {
 }
 
 // poll tries until there is no error, or the process or the context ends.
-func poll(ctx context.Context, p *guard.Process, try func() error) error {
+func poll(ctx context.Context, p *assets.Process, try func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -16,8 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
-	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
 // EtcdOptions say how to reach an etcd. The zero value means in the clear.
@@ -42,8 +40,8 @@ type Etcd struct {
 	Client *clientv3.Client
 
 	address string
-	guard   *guard.Guard
-	process *guard.Process
+	guard   *assets.Guard
+	process *assets.Process
 }
 
 // StartEtcd starts an etcd and returns when it serves. The caller must
@@ -58,7 +56,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
 		return nil, err
 	}
 	e := &Etcd{Dir: dir}
-	if e.guard, err = guard.Start(dir); err != nil {
+	if e.guard, err = assets.StartGuard(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer func() {
@@ -84,7 +82,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
 
 // args chooses the address and writes the certificate.
 func (e *Etcd) args(o EtcdOptions) ([]string, error) {
-	number, err := port.Reserve()
+	number, err := assets.ReservePort()
 	if err != nil {
 		return nil, err
 	}

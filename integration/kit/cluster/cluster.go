@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
 const (
@@ -67,7 +67,7 @@ type Cluster struct {
 	Dynamic     dynamic.Interface
 
 	plane    *envtest.ControlPlane
-	guard    *guard.Guard
+	guard    *assets.Guard
 	log      *tail
 	baseline map[string]bool // objects that existed before any test
 
@@ -88,7 +88,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := guard.Start(dir)
+	g, err := assets.StartGuard(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

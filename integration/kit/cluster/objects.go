@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
 // builtin has the built-in resources that a reaper, a plugin or a test may write.
@@ -85,7 +83,7 @@ func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 // custom resource.
 func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionResource) ([]*unstructured.UnstructuredList, error) {
 	lists := make([]*unstructured.UnstructuredList, len(resources))
-	err := parallel.Each(len(resources), resources, func(i int, gvr schema.GroupVersionResource) (err error) {
+	err := Each(len(resources), resources, func(i int, gvr schema.GroupVersionResource) (err error) {
 		lists[i], err = c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err): // defined a moment ago, or being deleted: not served
@@ -162,11 +160,11 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = parallel.Each(deletesAtOnce, objects, func(_ int, o object) error { return c.remove(ctx, o) })
+	err = Each(deletesAtOnce, objects, func(_ int, o object) error { return c.remove(ctx, o) })
 	if err != nil {
 		return err
 	}
-	return parallel.Each(deletesAtOnce, namespaces, func(_ int, o object) error { return c.removeNamespace(ctx, o) })
+	return Each(deletesAtOnce, namespaces, func(_ int, o object) error { return c.removeNamespace(ctx, o) })
 }
 
 // deletesAtOnce is how many objects Reset deletes at the same time.

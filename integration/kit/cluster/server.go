@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
 // silence gives controller-runtime a logger: without one it complains, with a stack trace. Clusters
@@ -52,7 +51,7 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 	ports := map[string]string{}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		var err error
-		if ports[name], err = port.Reserve(); err != nil {
+		if ports[name], err = assets.ReservePort(); err != nil {
 			return nil, err
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // A Sandbox is one interface of one sandbox of a pod.
@@ -25,7 +25,7 @@ type Answer struct {
 // The answers are in the same order.
 func (p *Plugin) AddAll(ctx context.Context, n Network, atOnce int, sandboxes []Sandbox) []Answer {
 	answers := make([]Answer, len(sandboxes))
-	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
+	_ = cluster.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
 		ips, err := p.Add(ctx, n, s.Pod, s.ContainerID, s.Interface)
 		answers[i] = Answer{s, ips, err}
 		return nil

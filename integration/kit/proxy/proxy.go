@@ -1,6 +1,7 @@
 // Package proxy stands between a client and a real API server. It counts requests, and lets a test
 // step in before a request is forwarded or before its answer is delivered: to answer instead of the
-// server, to break the connection, to write something in between, or to kill the client.
+// server, to break the connection, to write something in between, or to kill, stop or hold up the
+// process of ip-reaper that is the client.
 package proxy
 
 import (

@@ -1,4 +1,6 @@
-// Package reap runs the ip-reaper binary as an operator or a CronJob would.
+// Package reap runs the ip-reaper binary as an operator or a CronJob would, or the same run in the
+// process of the test. It has the accounts of an installation, with the rights and the admission
+// policies that are shipped, and reads what runs remember.
 package reap
 
 import (

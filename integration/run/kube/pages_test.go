@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -67,7 +67,7 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("pod-%04d", i)
 	}
-	f.must(parallel.Each(16, names, func(i int, name string) error {
+	f.must(cluster.Each(16, names, func(i int, name string) error {
 		_, err := f.Kube.CoreV1().Pods(f.namespace).Create(f.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 				multus: fmt.Sprintf(`[{"name": "default/net-a", "interface": "net1", "ips": ["10.7.%d.%d"]}]`, i>>8, i&0xff),

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What the account that restores creates or adds is as short as what a run releases, so that its
@@ -39,7 +39,7 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 		many = append(many, fmt.Sprintf(`"10.9.%d.0/26":1`, i))
 	}
 	const h = "handle: "
-	f.each(admission.Restore, append(writes, []write{
+	f.each(reap.RestoreAccount, append(writes, []write{
 		{"a handleID of 1.2 MiB", "restore-handles", "create", h, strings.Replace(handle, `"handleID":"`, `"handleID":"`+strings.Repeat("a", 1200<<10), 1)},
 		{"a long field of a handle", "restore-handles", "create", h, spec(handle, `"x":"`+strings.Repeat("a", 4096)+`"`)},
 		{"16 blocks of a handle", "", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many[1:], ","))},
@@ -51,7 +51,7 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 			b.Attributes[3] = map[string]any{"handle_id": "k8s-pod-network." + sandbox, "secondary": map[string]any{"pod": strings.Repeat("a", size)}}
 		}
 	}
-	f.each(admission.Restore, tried(t, theBlock().take(9, "h9"), []changed{
+	f.each(reap.RestoreAccount, tried(t, theBlock().take(9, "h9"), []changed{
 		{"the longest names in an attribute", "", attribute(253 + 63 + 253 + 253)},
 		{"a long attribute", "restore-blocks", attribute(2048)},
 		{"an attribute of 1.4 MB", "restore-blocks|another error", attribute(1_400_000)},

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A changed block is one that differs from the block that is there.
@@ -98,9 +98,9 @@ func TestBlocksOnlyFreeOrAreRestored(t *testing.T) {
 		{"create an affinity", "other", "create", "affinity: ",
 			`{"apiVersion":"crd.projectcalico.org/v1","kind":"BlockAffinity","metadata":{"name":"a"},"spec":{"cidr":"10.1.0.0/26","node":"evil","state":"confirmed","deleted":"false"}}`},
 	}...)
-	f.each(admission.Restore, restoring(tried(t, theBlock().take(9, "h9"), spoils)))
-	f.each(admission.Restore, restoring(metadata("blocks")))
-	f.each(admission.Restore, restoring(tried(t, theBlock(), []changed{
+	f.each(reap.RestoreAccount, restoring(tried(t, theBlock().take(9, "h9"), spoils)))
+	f.each(reap.RestoreAccount, restoring(metadata("blocks")))
+	f.each(reap.RestoreAccount, restoring(tried(t, theBlock(), []changed{
 		{"allocate an address", "", func(b *blockSpec) { *b = b.take(9, "h9") }},
 		{"allocate an address for an owner of the block", "", func(b *blockSpec) {
 			*b = b.take(9, "h9")
@@ -112,7 +112,7 @@ func TestBlocksOnlyFreeOrAreRestored(t *testing.T) {
 		}},
 		{"free an address", "blocks", func(b *blockSpec) { *b = b.free(1) }},
 	})))
-	f.each(admission.Restore, []write{
+	f.each(reap.RestoreAccount, []write{
 		{"delete a block", "other", "delete", "block: block", ``},
 		{"create a block", "other", "create", "block: ", theBlock().json(t, "another")},
 	})
@@ -146,8 +146,8 @@ func TestHandlesOnlyCountDownOrAreRestored(t *testing.T) {
 		{"create a handle", "other", "create", "handle: ", created},
 	}
 	f.releasing(slices.Concat(both, release)...)
-	f.each(admission.Restore, restoring(both))
-	f.each(admission.Restore, []write{
+	f.each(reap.RestoreAccount, restoring(both))
+	f.each(reap.RestoreAccount, []write{
 		{"count up", "", "patch", handle, set(first, `3`)},
 		{"count in another block", "", "patch", handle, set("/spec/block/10.9.0.0~126", `1`)},
 		{"create a handle", "", "create", "handle: ", created},

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 func TestMain(m *testing.M) {
@@ -61,13 +61,13 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, Cluster: cluster.StartT(t), as: map[string]dynamic.Interface{}}
 	f.ResetT(t)
-	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
-		config, err := admission.As(f.Cluster, account)
+	for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
+		config, err := reap.As(f.Cluster, account)
 		f.must(err)
 		config.UserAgent = "ip-reaper/test" // by which the API server names the manager of fields
 		f.as[account] = dynamicOf(f, config)
 	}
-	f.must(f.CreateNamespace(t.Context(), admission.Home))
+	f.must(f.CreateNamespace(t.Context(), reap.Home))
 	f.create("block", newBlock(64, "h0", "h1", "h2").json(t, "block"))
 	for _, o := range there {
 		f.create(o.kind, o.json)
@@ -183,9 +183,9 @@ func (f *fixture) each(account string, writes []write) {
 // same policies name, tries one write that each policy refuses.
 func (f *fixture) releasing(writes ...write) {
 	f.Helper()
-	f.each(admission.Reaper, writes)
+	f.each(reap.RunAccount, writes)
 	seen := make(map[string]bool)
-	f.each(admission.Outage, slices.DeleteFunc(slices.Clone(writes), func(w write) bool {
+	f.each(reap.OutageAccount, slices.DeleteFunc(slices.Clone(writes), func(w write) bool {
 		again := seen[w.by] || w.by == ""
 		seen[w.by] = true
 		return again && testing.Short()

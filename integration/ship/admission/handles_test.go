@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // sandbox is the ID of a sandbox.
@@ -36,7 +36,7 @@ func TestHandlesCountInBlocksOnly(t *testing.T) {
 		"fd00::10000/116", "fd00::g/128", "fd00::1/122", "fd00::20/122", "fd00::/115", "fd00::/64", "fd00::/129",
 		"FD00::/122", "fd00::00/122", "fd00::0/122", "fd00:0::/122", "fd00:0:0:0:0:0:0:0/122", "fd00:0:0:1:0:0:0:0/122", "fd00::1:0:0:0:0/122", "::ffff:10.9.0.0/122", "fe80::%eth0/122",
 	)
-	f.each(admission.Restore, writes)
+	f.each(reap.RestoreAccount, writes)
 }
 
 // A handle that is created is named as that of a sandbox: another one could be that of a tunnel, of
@@ -60,7 +60,7 @@ func TestHandlesOfSandboxesOnlyAreCreated(t *testing.T) {
 	id := func(id string) string {
 		return strings.Replace(newHandle("k8s-pod-network.c1", counts), `"handleID":"k8s-pod-network.c1"`, id, 1)
 	}
-	f.each(admission.Restore, append(writes, []write{
+	f.each(reap.RestoreAccount, append(writes, []write{
 		{"create one whose ID has capitals", "", "create", "handle: ", id(`"handleID":"K8s-pod-network.C1"`)},
 		{"create one of another ID", "restore-handles", "create", "handle: ", id(`"handleID":"vxlan-tunnel-addr-node-1"`)},
 		{"create one of a longer ID", "restore-handles", "create", "handle: ", id(`"handleID":"k8s-pod-network.c1\r\neth0"`)},

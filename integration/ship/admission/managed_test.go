@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // managedFields change with each write. They must not fill an object, so that no other
@@ -26,7 +26,7 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 		filled := fields(manager, version, 100)
 		return strings.Replace(object, `"metadata":{`, `"metadata":{"managedFields":`+filled[strings.Index(filled, `"value":`)+len(`"value":`):len(filled)-1]+`,`, 1)
 	}
-	for account, manager := range map[string]string{admission.Reaper: "x", admission.Outage: "ip-reaper"} {
+	for account, manager := range map[string]string{reap.RunAccount: "x", reap.OutageAccount: "ip-reaper"} {
 		f.each(account, []write{
 			{"fill a pool", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
 			{"fill a pool a little", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) + "]"},
@@ -36,7 +36,7 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 			{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
 			{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
 		})
-		f.each(admission.Restore, []write{
+		f.each(reap.RestoreAccount, []write{
 			{"fill a pool", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
 			{"fill a pool a little", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) +
 				`,{"op":"add","path":"/spec/allocations/9","value":{"id":"c9","podref":"shop/nine"}}]`},
@@ -48,7 +48,7 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 				created(reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``), manager, whereabouts)},
 			{"fill a block", "restore-blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
 		})
-		for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
+		for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
 			f.each(account, []write{
 				{"fill the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", fields(manager, "v1", 100) + "]"},
 				{"create a filled journal", "configmaps", "create", "configmap: ", created(configMap("ip-reaper", "ip-reaper-journal-9-1-1"), manager, "v1")},

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -30,7 +30,7 @@ func TestMemoryKeepsItsMetadata(t *testing.T) {
 	named := func(meta, more string) string {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ip-reaper",` + meta + `}` + more + `}`
 	}
-	f.each(admission.Reaper, []write{
+	f.each(reap.RunAccount, []write{
 		{"write a ledger with an owner and a finalizer of the administrator", "", "patch", "configmap: ip-reaper/ip-reaper-ledger", data},
 		{"remove the owner of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
 		{"make the ledger immutable", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", `[{"op":"add","path":"/immutable","value":true}]`},

@@ -3,7 +3,7 @@ package admission_test
 import (
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Every account of ip-reaper writes its ledger, journals and lease in its own namespace. None
@@ -40,8 +40,8 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 		{"keep the lease for ever", "leases", "patch", "lease: ip-reaper/ip-reaper", forever},
 	}
 	f.releasing(writes...)
-	f.each(admission.Restore, writes)
-	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
+	f.each(reap.RestoreAccount, writes)
+	for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
 		f.each(account, []write{
 			{"delete the lease", "other", "delete", "lease: ip-reaper/ip-reaper", ``},
 			{"create an event", "other", "create", "event: ", `{"apiVersion":"events.k8s.io/v1","kind":"Event",

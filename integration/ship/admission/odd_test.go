@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // Writes by other means than a JSON patch, and odd values.
 func TestOddWritesAreRefused(t *testing.T) {
 	f := newFixture(t)
 	const spec = "/spec/allocations"
-	f.each(admission.Reaper, []write{
+	f.each(reap.RunAccount, []write{
 		{"remove the map", "pools|another error", "patch", "pool: kube-system/pool", `[{"op":"remove","path":"` + spec + `"}]`},
 		{"null the map", "|pools|another error", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"` + spec + `","value":null}]`},
 		{"null an entry, which removes it", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"` + spec + `/1","value":null}]`},
@@ -24,7 +24,7 @@ func TestOddWritesAreRefused(t *testing.T) {
 		{"scale", "other|another error", "patch", "pool: kube-system/pool scale", `[]`},
 		{"block status", "other|another error", "patch", "block: block status", `[]`},
 	})
-	f.each(admission.Reaper, tried(t, theBlock().free(1), []changed{
+	f.each(reap.RunAccount, tried(t, theBlock().free(1), []changed{
 		{"fine", "", func(*blockSpec) {}},
 		{"negative ordinal", "another error", func(b *blockSpec) { b.Unallocated[len(b.Unallocated)-1] = -1 }},
 		{"ordinal beyond", "another error", func(b *blockSpec) { b.Unallocated[len(b.Unallocated)-1] = 64 }},
@@ -35,7 +35,7 @@ func TestOddWritesAreRefused(t *testing.T) {
 		{"no numbers", "blocks", func(b *blockSpec) { b.Numbers = nil }},
 		{"null unallocated", "blocks|another error", func(b *blockSpec) { b.Unallocated = nil }},
 	}))
-	f.each(admission.Restore, tried(t, theBlock().take(9, "h9"), []changed{
+	f.each(reap.RestoreAccount, tried(t, theBlock().take(9, "h9"), []changed{
 		{"fine", "", func(*blockSpec) {}},
 		{"number of odd spelling", "restore-blocks", func(b *blockSpec) { b.Numbers["+9"] = 3 }},
 		{"number of zeros", "restore-blocks", func(b *blockSpec) { b.Numbers["09"] = 3 }},
@@ -44,7 +44,7 @@ func TestOddWritesAreRefused(t *testing.T) {
 	}))
 
 	apply := func(kind, namespace, name, body string) error {
-		_, err := f.as[admission.Reaper].Resource(resources[kind]).Namespace(namespace).Patch(t.Context(), name, types.ApplyPatchType, []byte(body),
+		_, err := f.as[reap.RunAccount].Resource(resources[kind]).Namespace(namespace).Patch(t.Context(), name, types.ApplyPatchType, []byte(body),
 			metav1.PatchOptions{FieldManager: "whereabouts", Force: new(true), DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
@@ -75,7 +75,7 @@ func TestTombstoneKeepsOddSpecs(t *testing.T) {
 	kept := func(spec string) string {
 		return "[" + podref + `,{"op":"add","path":"/metadata/annotations","value":{"ip-reaper/spec":` + spec + `}}]`
 	}
-	f.each(admission.Reaper, []write{
+	f.each(reap.RunAccount, []write{
 		{"keep another pod by an escape", "reservations", "patch", "reservation: kube-system/10.0.1.1",
 			kept(`"{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/a\\u0062\"}"`)},
 		{"keep the pod of a backslash", "reservations", "patch", "reservation: kube-system/10.0.1.1",

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // The definitions of Calico 3.20 to 3.22.1 have no sequence numbers, so the API server drops them.
@@ -31,7 +31,7 @@ func TestBlocksWithoutSequenceNumbers(t *testing.T) {
 		changed{"allocate an address", "blocks", func(b *blockSpec) { *b = b.take(9, "evil") }},
 		changed{"change an owner", "blocks", func(b *blockSpec) { b.Attributes[0] = attribute("evil") }},
 	)...)
-	f.each(admission.Restore, on(theBlock(),
+	f.each(reap.RestoreAccount, on(theBlock(),
 		changed{"allocate an address", "", func(b *blockSpec) { *b = b.take(9, "h9") }},
 		changed{"free an address", "restore-blocks", func(b *blockSpec) { *b = b.free(1) }},
 	))

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // What no other policy looks at is refused, also to an account with all rights.
@@ -42,13 +42,13 @@ func TestNothingElseIsWritten(t *testing.T) {
 		{"delete a custom resource", "other", "delete", "reserved: kube-system/kept", ``},
 	}
 	f.releasing(writes...)
-	f.each(admission.Restore, restoring(writes))
+	f.each(reap.RestoreAccount, restoring(writes))
 }
 
 // A connection is no write of an object, and is refused too.
 func TestNoConnectionIsMade(t *testing.T) {
 	f := newFixture(t)
-	config, err := admission.As(f.Cluster, admission.Reaper)
+	config, err := reap.As(f.Cluster, reap.RunAccount)
 	f.must(err)
 	kube, err := kubernetes.NewForConfig(config)
 	f.must(err)
@@ -69,7 +69,7 @@ func TestOthersAreNotConcerned(t *testing.T) {
 		f.must(err)
 		kube, err := kubernetes.NewForConfig(config)
 		f.must(err)
-		_, err = kube.CoreV1().ConfigMaps(admission.Home).Create(t.Context(),
+		_, err = kube.CoreV1().ConfigMaps(reap.Home).Create(t.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			t.Errorf("%s: %v", user, err)
@@ -87,7 +87,7 @@ func TestAccountsOfAnotherNamespaceOrNameAreConcerned(t *testing.T) {
 	for _, namespace := range []string{"network-tools", "ip-reaper-restore"} {
 		f.must(f.CreateNamespace(t.Context(), namespace))
 		for account, restores := range map[string]bool{
-			admission.Reaper: false, admission.Outage: false, admission.Restore: true,
+			reap.RunAccount: false, reap.OutageAccount: false, reap.RestoreAccount: true,
 			"foo-ip-reaper": false, "foo.ip-reaper-outage": false, "fooip-reaper-restore": true,
 			"ip-reaper-bar": false, "ip-reaper-outage-bar": false, "foo-ip-reaper-restore.bar": true,
 		} {

@@ -3,7 +3,7 @@ package admission_test
 import (
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // People in the group may write to the objects of a release and of a restore what either account may:
@@ -11,7 +11,7 @@ import (
 // of the group, such as administrators, are not held.
 func TestPeopleReleaseAndRestoreAndNothingElseThere(t *testing.T) {
 	f := newFixture(t)
-	for name, groups := range map[string][]string{"operator": {admission.Operators}, "administrator": nil} {
+	for name, groups := range map[string][]string{"operator": {reap.Operators}, "administrator": nil} {
 		config, err := f.User(name, append(groups, "system:masters")...)
 		f.must(err)
 		f.as[name] = dynamicOf(f, config)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // The accounts that release may take allocations out of a pool, and nothing else; the
@@ -44,7 +44,7 @@ func TestPoolsOnlyShrinkOrAreRestored(t *testing.T) {
 		{"add one to an empty pool", "pools", "patch", "pool: kube-system/other", add},
 	}, never...)
 	f.releasing(release...)
-	f.each(admission.Restore, append([]write{
+	f.each(reap.RestoreAccount, append([]write{
 		{"add an allocation", "", "patch", pool, add},
 		{"add one to an empty pool", "", "patch", "pool: kube-system/other", add},
 		{"remove an allocation", "restore-pools", "patch", pool, remove},
@@ -92,7 +92,7 @@ func TestAllocationsAreRestoredIntoTheirRange(t *testing.T) {
 					`[{"op":"add","path":"/spec/allocations/` + strings.ReplaceAll(key, "/", "~1") + `","value":{"id":"c","podref":"shop/web","ifname":"net1"}}]`})
 			}
 		}
-		f.each(admission.Restore, writes)
+		f.each(reap.RestoreAccount, writes)
 	}
 	var writes []write
 	long := strings.Repeat("a", 513)
@@ -109,7 +109,7 @@ func TestAllocationsAreRestoredIntoTheirRange(t *testing.T) {
 	} {
 		writes = append(writes, write{"add " + value[:20], by, "patch", "pool: kube-system/pool", `[{"op":"add","path":"/spec/allocations/9","value":` + value + `}]`})
 	}
-	f.each(admission.Restore, writes)
+	f.each(reap.RestoreAccount, writes)
 }
 
 // restoring are the writes as the policies of the account that restores refuse them. One policy is

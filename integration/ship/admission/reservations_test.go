@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // The accounts that release may put a tombstone into an overlapping reservation, take
@@ -76,8 +76,8 @@ func TestReservationsOnlyGoByTheirTombstone(t *testing.T) {
 		{"create a reservation", "other", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"evil/pod"}`, ``)},
 	}
 	f.releasing(slices.Concat(both, marks)...)
-	f.each(admission.Restore, restoring(both))
-	f.each(admission.Restore, []write{
+	f.each(reap.RestoreAccount, restoring(both))
+	f.each(reap.RestoreAccount, []write{
 		{"create a reservation", "", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"shop/nine","ifname":"net1"}`, `"a":"b"`)},
 		{"create one of IPv6 in a network", "", "create", "reservation: ", reservation("lan-1-2001-db8-1--9", `{"podref":"shop/nine"}`, ``)},
 		{"create one of the first address of a range of IPv6", "", "create", "reservation: ", reservation("fd00--0", `{"podref":"shop/nine"}`, ``)},

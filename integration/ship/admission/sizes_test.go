@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -43,8 +43,8 @@ func TestLargestPoolIsNotTooMuchWork(t *testing.T) {
 	if testing.Short() {
 		release, restore = release[:1], restore[:3]
 	}
-	f.each(admission.Reaper, release)
-	f.each(admission.Restore, restore)
+	f.each(reap.RunAccount, release)
+	f.each(reap.RestoreAccount, restore)
 }
 
 // blockSize is the size of Calico's largest block, a /20.
@@ -90,22 +90,22 @@ func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 					}
 					return all
 				}
-				f.each(admission.Reaper, writes("", b.free(first...)))
+				f.each(reap.RunAccount, writes("", b.free(first...)))
 				if used < size {
 					half := b.clone()
 					for i := used; i < used+(size-used)/2; i++ {
 						half = half.take(i, fmt.Sprint("new-", i))
 					}
 					half.Sequence = b.Sequence + 1
-					f.each(admission.Restore, writes("", b.take(size-1, "new"), half))
+					f.each(reap.RestoreAccount, writes("", b.take(size-1, "new"), half))
 				}
 				if testing.Short() {
 					continue
 				}
-				f.each(admission.Reaper, writes("", b.free(0), b.free(used-1)))
-				f.each(admission.Reaper, writes("blocks", twice, taken))
+				f.each(reap.RunAccount, writes("", b.free(0), b.free(used-1)))
+				f.each(reap.RunAccount, writes("blocks", twice, taken))
 				if used < size {
-					f.each(admission.Restore, writes("restore-blocks", b.free(0)))
+					f.each(reap.RestoreAccount, writes("restore-blocks", b.free(0)))
 				}
 			}
 		})

@@ -279,17 +279,6 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 	return asking, nil
 }
 
-// Asking is Cluster.Asking for the pods in the files that wait for an address, or are being deleted.
-func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Asking, error) {
-	var found []report.Asking
-	for _, a := range d.asking {
-		if a.Pod == name && (namespace == "" || a.Namespace == namespace) {
-			found = append(found, a)
-		}
-	}
-	return found, nil
-}
-
 // readAsking says what a pod asks for, and whether it waits.
 func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Node: p.Node, Default: p.InStatus == 0}

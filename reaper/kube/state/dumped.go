@@ -2,12 +2,16 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -60,6 +64,33 @@ func Dumped(kind string, object json.RawMessage) json.RawMessage {
 	unstructured.RemoveNestedField(part, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	text, _ := json.Marshal(part) // it was read as JSON
 	return text
+}
+
+// Reduce returns what a dump has of a document. It reports whether that is an object by which a run judges a
+// cluster, and then also checks that it can be decoded, and has a name.
+func Reduce(doc ipam.Document) (data []byte, ofCluster bool, err error) {
+	var object interface{ GetName() string }
+	what := ""
+	switch {
+	case doc.Is("", "Pod"):
+		object, what = new(corev1.Pod), "pod"
+	case doc.Is("", "Node"):
+		object, what = new(corev1.Node), "node"
+	case doc.Is("apps", "StatefulSet"):
+		object, what = new(appsv1.StatefulSet), "StatefulSet"
+	case doc.Is(machineGroup, machineKind):
+		return Dumped(doc.Kind, doc.Data), true, nil
+	default:
+		return doc.Data, doc.Is("", "List") || doc.Is("", "PodList"), nil
+	}
+	err = kube.Decode(doc.Data, object)
+	if err == nil && object.GetName() == "" {
+		err = errors.New("the object has no name")
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %s: %w", doc.Place, what, err)
+	}
+	return Dumped(doc.Kind, doc.Data), true, nil
 }
 
 // copyField copies a field if there is one.

@@ -4,55 +4,59 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// An urgency is how soon a person should look at an entry. It is the order of the rows.
-type urgency int
-
-const (
-	failed urgency = iota
-	released
-	changed
-	deleting
-	due
-	waiting
-	held
-	inUse
-	notPods
-)
-
-// urgencyOf returns the urgency of an entry.
-func urgencyOf(e *report.Entry) urgency {
-	switch {
-	case e.Outcome == report.Failed:
-		return failed
-	case e.Outcome == report.Released:
-		return released
-	case e.Outcome == report.Changed, e.Outcome == report.Returned:
-		return changed
-	case e.Outcome == report.Deleting:
-		return deleting
-	case e.Verdict == judge.Orphaned:
-		return due
-	case e.Verdict == judge.Suspected:
-		return waiting
-	case e.Verdict == judge.InUse:
-		return inUse
-	case e.Reason == judge.NotPodOwned:
-		return notPods
-	default:
-		return held
-	}
+// A look is how a fate is shown.
+type look struct {
+	urgency int    // how soon a person should look at it: the order of the rows
+	word    string // in a fold
+	letter  byte   // on the page: its script has the states
 }
 
-// words has the word of each urgency in a fold.
-var words = [...]string{"failed", "released", "changed", "being deleted", "due", "waiting", "held", "in use", "not a pod's"}
+// The urgencies from which on something is shown otherwise.
+const (
+	urgentDue   = 4 // what the run did, or would do, is before it
+	urgentInUse = 7
+)
+
+var looks = [...]look{
+	report.Failed:    {0, "failed", 'f'},
+	report.Unsure:    {0, "failed", 'f'},
+	report.Unmended:  {0, "failed", 'f'},
+	report.Released:  {1, "released", 'r'},
+	report.Changed:   {2, "changed", 'u'},
+	report.Returned:  {2, "changed", 'i'},
+	report.Deleting:  {3, "being deleted", 'd'},
+	report.Planned:   {urgentDue, "due", 'd'},
+	report.Refused:   {urgentDue, "due", 'd'},
+	report.NotBegun:  {urgentDue, "due", 'd'},
+	report.Due:       {urgentDue, "due", 'd'},
+	report.Waiting:   {5, "waiting", 'w'},
+	report.Held:      {6, "held", 'h'},
+	report.Protected: {6, "held", 'p'},
+	report.Other:     {6, "held", 'u'},
+	report.Undecided: {6, "held", 'u'},
+	report.InUse:     {urgentInUse, "in use", 'i'},
+	report.ByName:    {urgentInUse, "in use", 'i'},
+	report.NotPods:   {8, "not a pod's", 'u'},
+
+	report.Restored:     {letter: 'R'},
+	report.Restorable:   {letter: 'P'},
+	report.AlreadyThere: {letter: 'S'},
+	report.Taken:        {letter: 'T'},
+	report.NotRestored:  {letter: 'f'},
+}
+
+// lookOf returns how an entry is shown.
+func lookOf(e *report.Entry) look { return looks[e.Fate()] }
 
 // entryTable returns one row for each address or, with all, for each allocation, the most urgent
 // first. Without all, it folds what many rows have in common.
@@ -86,40 +90,62 @@ func entryTable(r report.Report, wide, all bool) table {
 // overlapping-range reservation.
 type row struct {
 	*report.Entry
-	at     int // its index in the report
-	others []row
+	at      int // its index in the report
+	address ipam.Address
+	inUse   bool
+	others  []row
 }
-
-// firmness orders what entries of one address are by how firmly they keep it. A failure comes first,
-// since a person should look at it.
-var firmness = [...]int{failed: 0, changed: 1, notPods: 2, held: 3, waiting: 4, due: 5, deleting: 6, released: 7, inUse: 8}
 
 // rowsOf returns the rows of entries or, with each, one row for each entry. What is in use has nothing
 // to do with what an earlier round released.
-func rowsOf(entries []report.Entry, each bool) []row {
-	type address struct {
-		ip, network string
-		inUse       bool
-	}
-	rows, indexOf := make([]row, 0, len(entries)), make(map[address]int)
+func rowsOf(entries []report.Entry, each bool) (rows []row) {
+	all := make([]row, len(entries))
 	for at := range entries {
 		e := &entries[at]
-		one, key := row{Entry: e, at: at}, address{e.IP, e.Network, urgencyOf(e) == inUse}
-		i, ok := indexOf[key]
-		if each || e.IP == "" || !ok {
-			indexOf[key], rows = len(rows), append(rows, one)
-			continue
+		all[at] = row{Entry: e, at: at, inUse: lookOf(e).urgency == urgentInUse}
+		all[at].address.Network = e.Network
+		all[at].address.IP, _ = netip.ParseAddr(e.IP) // not valid if it has none
+	}
+	if each {
+		return all
+	}
+	for _, e := range all {
+		if !e.address.IP.IsValid() {
+			rows = append(rows, e)
 		}
-		first := rows[i]
-		x, y := firmness[urgencyOf(e)], firmness[urgencyOf(first.Entry)]
-		if x < y || x == y && first.Reason == judge.SiblingKept {
-			one.others, first.others = first.others, nil
-			first, one = one, first
+	}
+	for address := range ipam.Addresses(all, func(e row) ipam.Address { return e.address }) {
+		for _, inUse := range []bool{true, false} {
+			some := slices.DeleteFunc(slices.Clone(address), func(e row) bool { return e.inUse != inUse })
+			if len(some) > 0 {
+				rows = append(rows, merged(some))
+			}
 		}
-		first.others = append(first.others, one)
-		rows[i] = first
 	}
 	return rows
+}
+
+// merged returns one row for the allocations of an address, for the one that keeps it most firmly.
+func merged(address []row) row {
+	decides := 0
+	for i, e := range address {
+		first := address[decides]
+		if x, y := e.firmness(), first.firmness(); x > y || x == y && first.Reason == judge.SiblingKept {
+			decides = i
+		}
+	}
+	first := address[decides]
+	first.others = slices.Delete(address, decides, decides+1)
+	return first
+}
+
+// firmness says how firmly the allocation keeps its address. A failure comes first, since a person should look
+// at it.
+func (e row) firmness() int {
+	if lookOf(e.Entry).urgency == 0 {
+		return len(looks)
+	}
+	return int(e.Fate())
 }
 
 // byAddress leaves one row of those that say the same of one address, as of the entry of a pool and its
@@ -144,7 +170,7 @@ func byAddress(rows [][]string) (merged [][]string) {
 func byUrgency(rows []row) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(
-			cmp.Compare(urgencyOf(a.Entry), urgencyOf(b.Entry)),
+			cmp.Compare(lookOf(a.Entry).urgency, lookOf(b.Entry).urgency),
 			cmp.Compare(a.Reason, b.Reason),
 			compareDue(a.Entry, b.Entry),
 			compareIPs(a.IP, b.IP),
@@ -155,7 +181,7 @@ func byUrgency(rows []row) {
 
 // compareDue orders two entries that wait by the ends of their grace periods.
 func compareDue(a, b *report.Entry) int {
-	if urgencyOf(a) != waiting || a.Due == nil || b.Due == nil {
+	if a.Fate() != report.Waiting || a.Due == nil || b.Due == nil {
 		return 0
 	}
 	return a.Due.Compare(*b.Due)
@@ -182,7 +208,7 @@ func (e row) cells(wide, memory bool) []string {
 	}
 	cells := []string{
 		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner),
-		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
+		e.Verdict.String(), string(e.Reason), e.Outcome.String(), note,
 	}
 	if wide {
 		cells = append(cells, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(*e.Entry))
@@ -204,7 +230,7 @@ func (e row) backends() string {
 // differs says what another allocation of the address is, if the row does not say it.
 func (e row) differs(other report.Entry) string {
 	says := func(e report.Entry, reason judge.Reason) string {
-		return strings.Trim(strings.Join([]string{podOf(e.Owner), e.Verdict.String(), string(reason), string(e.Outcome), e.Error}, " "), " ")
+		return strings.Trim(strings.Join([]string{podOf(e.Owner), e.Verdict.String(), string(reason), e.Outcome.String(), e.Error}, " "), " ")
 	}
 	text := says(other, other.Reason)
 	if text == says(*e.Entry, e.Reason) || other.Reason == judge.SiblingKept && says(other, e.Reason) == says(*e.Entry, e.Reason) {
@@ -235,7 +261,7 @@ func groupsOf(rows []row) [][]row {
 	var groups [][]row
 	begin := 0
 	for i, e := range rows {
-		if last := i + 1; last == len(rows) || urgencyOf(e.Entry) != urgencyOf(rows[last].Entry) || e.Reason != rows[last].Reason {
+		if last := i + 1; last == len(rows) || lookOf(e.Entry).urgency != lookOf(rows[last].Entry).urgency || e.Reason != rows[last].Reason {
 			groups, begin = append(groups, rows[begin:last]), last
 		}
 	}
@@ -249,7 +275,7 @@ func shownOf(group []row) int {
 	switch {
 	case group[0].Reason == judge.OutOfScope && len(group) > shownKept, group[0].Reason == judge.NotPodOwned:
 		limit = 0
-	case urgencyOf(group[0].Entry) <= due:
+	case lookOf(group[0].Entry).urgency <= urgentDue:
 		limit = shownActions
 	}
 	if len(group) <= limit+1 {
@@ -264,7 +290,7 @@ func foldText(rest []row, shown int) string {
 	if shown == 0 {
 		more = " "
 	}
-	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, words[urgencyOf(rest[0].Entry)], rest[0].Reason)
+	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, lookOf(rest[0].Entry).word, rest[0].Reason)
 	where, _ := commonest(rest, "on", "other node", func(e row) string { return e.Owner.Node })
 	if rest[0].Reason == judge.NotPodOwned {
 		where, _ = commonest(rest, "for", "other", func(e row) string { return e.Note })

@@ -129,8 +129,13 @@ func aboutNode(x report.Explanation) string {
 	if len(kept) == 0 {
 		return text
 	}
-	leaked, _ := report.Addresses(kept)
-	text += fmt.Sprintf(", and keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(len(leaked), "address"))
+	leaked := 0
+	for a := range report.Addresses(kept) {
+		if a.Fate.Leaked() {
+			leaked++
+		}
+	}
+	text += fmt.Sprintf(", and keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(leaked, "address"))
 	if unknown > 0 {
 		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
 	}
@@ -176,8 +181,8 @@ func summaryOf(x report.Explanation) string {
 func stateOfAddress(x report.Explanation) string {
 	state := "not known to be leaked"
 	for _, e := range x.Found {
-		if e.Address != nil && e.Address.Fate >= report.Protected {
-			return "leaked and " + e.Address.Fate.String()
+		if e.Address != nil && e.Address.Fate.Leaked() {
+			return "leaked and " + e.Address.Fate.Status().String()
 		}
 		if e.Verdict == judge.InUse {
 			state = "in use"
@@ -327,7 +332,7 @@ func (t *table) leakLines(leaks []report.Leak) {
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
 		}
-		t.field(l.Status, line)
+		t.field(l.Status.String(), line)
 		t.advise(l.Remedies)
 	}
 }
@@ -354,7 +359,7 @@ func allocationLines(e report.Explained) table {
 	t.field("note", e.Note)
 	t.field("first seen", clock(e.FirstSeen))
 	t.field("due", clock(e.Due))
-	t.field("outcome", string(e.Outcome))
+	t.field("outcome", e.Outcome.String())
 	t.field("error", e.Error)
 	for _, rule := range e.Asked {
 		if rule.Matched {

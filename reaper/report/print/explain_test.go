@@ -14,7 +14,7 @@ import (
 func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	x := report.Explanation{
 		Question: report.Question{Node: "n1"}, NodeState: "is not ready since noon", Leaked: &report.Leaked{}, Others: 3,
-		Leaks: []report.Leak{{Status: "due", Reason: judge.PodAbsent, Count: 1}, {Status: "held", Reason: judge.NodeUnreachable, Count: 2500}},
+		Leaks: []report.Leak{{Status: report.Due, Reason: judge.PodAbsent, Count: 1}, {Status: report.Held, Reason: judge.NodeUnreachable, Count: 2500}},
 	}
 	for i := range 2500 {
 		backend, address := "whereabouts", new(report.Address{Fate: report.Held})

@@ -19,7 +19,7 @@ func emptyReport() report.Report {
 		Kind:       "ReapReport",
 		Run: report.RunInfo{
 			ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1500 * time.Millisecond),
-			DryRun: true, Version: "v1.2.3", Cluster: "https://10.0.0.1:6443", Context: "prod", StateNamespace: "ip-reaper",
+			DryRun: true, Origin: report.Origin{Version: "v1.2.3", Cluster: "https://10.0.0.1:6443", Context: "prod", StateNamespace: "ip-reaper"},
 			Policy: report.PolicyInfo{GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
 			Memory: true,
 		},
@@ -67,7 +67,7 @@ func fullReport() report.Report {
 				{Source: "list of pods", Says: "the pod does not exist"}, {Source: "policy", Says: "the grace period is 15m"},
 			}},
 		{Backend: pools, Pool: pool, Key: "7", IP: "172.18.178.199", Owner: owner("web-3"), Verdict: judge.Orphaned, Reason: judge.PodAbsent,
-			FirstSeen: &seen, Due: &due, Outcome: report.Released, Address: &report.Address{Fate: report.Freed}},
+			FirstSeen: &seen, Due: &due, Outcome: report.Released, Address: &report.Address{Fate: report.Released}},
 		{Backend: pools, Pool: pool, Key: "8", IP: "172.18.178.200", Owner: owner("web-4"), Verdict: judge.Orphaned, Reason: judge.PodAbsent,
 			FirstSeen: &seen, Due: &due, Outcome: report.Changed, Error: `the allocation changed hands: it is now {"id":"c9"}`},
 		{Backend: pools, Pool: pool, Key: "9", IP: "172.18.178.201", Owner: owner("web-5"), Verdict: judge.Orphaned, Reason: judge.SandboxReplaced,

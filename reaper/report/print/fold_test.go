@@ -19,7 +19,7 @@ import (
 // drawReport returns a report with many similar entries and pools.
 func drawReport(t *rapid.T) report.Report {
 	r := emptyReport()
-	outcomes := []report.Outcome{report.Kept, report.Planned, report.Released, report.Changed, report.Returned, report.Failed}
+	outcomes := []report.Fate{report.Kept, report.Planned, report.Released, report.Changed, report.Returned, report.Failed}
 	for range rapid.IntRange(0, 12).Draw(t, "groups") {
 		e := report.Entry{
 			Backend: "calico", Pool: fmt.Sprint("pool-", rapid.IntRange(0, 2).Draw(t, "pool")),

@@ -157,9 +157,8 @@ func lookAtRuns(by report.RunInfo) string {
 	if by.Node != "" {
 		return "systemctl list-timers ip-reaper-node.timer"
 	}
-	words := appendFlag(appendFlag([]string{"kubectl"}, "--kubeconfig", by.Kubeconfig), "--context", by.Context)
-	words = append(words, quoted(by.ClientFlags)...)
-	return strings.Join(append(words, "-n", quote(by.StateNamespace), "get cronjobs,jobs -l app.kubernetes.io/name=ip-reaper"), " ")
+	flags := append(by.Kubectl(), "-n", by.StateNamespace)
+	return "kubectl " + printable.Typed(flags...) + " get cronjobs,jobs -l app.kubernetes.io/name=ip-reaper"
 }
 
 // historyConclusion returns the commands that show more.
@@ -171,9 +170,9 @@ func historyConclusion(h report.History, by report.RunInfo) (lines []string) {
 	if last < 0 {
 		return lines
 	}
-	by.ID = h.Runs[last].ID
+	id := h.Runs[last].ID
 	if isOne(h) {
-		return []string{"compare with the stores: " + CommandOn("restore", by) + " --dry-run"}
+		return []string{"compare with the stores: " + by.Command("restore", "--run", id, "--dry-run")}
 	}
-	return append(lines, "list the addresses of the latest run that released: "+CommandOn("history", by))
+	return append(lines, "list the addresses of the latest run that released: "+by.Command("history", "--run", id))
 }

@@ -76,7 +76,7 @@ func histories() map[string]report.History {
 
 // Users read and script against these texts.
 func TestHistoryFormats(t *testing.T) {
-	by := report.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
+	by := report.RunInfo{Origin: report.Origin{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}}
 	for name, formats := range map[string][]string{
 		"history": {"table", "json", "name"}, "history_run": {"table", "wide", "json", "name"}, "history_none": {"table", "json"},
 		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"}, "history_restore": {"table"}, "history_node": {"table"}, "history_people": {"table"},

@@ -88,34 +88,20 @@ func hashOf(text string) string {
 }
 
 // statesOf returns one letter for each entry.
-func statesOf[E any](entries []E, state func(E) byte) string {
+func statesOf[E any](entries []E, fate func(*E) report.Fate) string {
 	letters := make([]byte, len(entries))
-	for i, e := range entries {
-		letters[i] = state(e)
+	for i := range entries {
+		letters[i] = looks[fate(&entries[i])].letter
 	}
 	return string(letters)
 }
 
-// stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
-// protected, released, failed or other, which is u. The letters due, waiting, held with
-// protected, and released are the allocations that report.Leaked counts by address; a failed release
-// is due there, unless another owner has the address by now. What is being deleted is due.
-func stateOf(e report.Entry) byte {
-	switch u := urgencyOf(&e); {
-	case u >= deleting && u <= held && e.Address != nil && e.Address.Fate < report.Protected:
-		return 'u' // another allocation keeps the address
-	case e.Outcome == report.Returned:
-		return 'i'
-	case u == held && e.Reason == judge.Protected:
-		return 'p'
-	case u == held && !e.Leaked:
-		return 'u'
-	default:
-		return "fruddwhiu"[u]
+// fateOnPage returns the fate of an entry as the page draws it. What leaked are the allocations that
+// report.Leaked counts by address, so it is another one if another allocation keeps the address.
+func fateOnPage(e *report.Entry) report.Fate {
+	fate := e.Fate()
+	if status := fate.Status(); e.Address != nil && !e.Address.Fate.Leaked() && (status == report.Due || status == report.Waiting || status == report.Held) && fate != report.Failed {
+		return report.Other
 	}
-}
-
-// restoreStates are the letters of the entries of a restore.
-var restoreStates = map[report.RestoreOutcome]byte{
-	report.Restored: 'R', report.Restorable: 'P', report.AlreadyThere: 'S', report.Taken: 'T', report.NotRestored: 'f',
+	return fate
 }

@@ -125,13 +125,13 @@ func TestStateOfAnEntry(t *testing.T) {
 		{"protected", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.Protected, Outcome: report.Kept}, 'p'},
 		{"released", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}, 'r'},
 		{"the release failed", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Failed}, 'f'},
-		{"due, and another allocation of the address is in use", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept, Address: &report.Address{Fate: report.Live}}, 'u'},
+		{"due, and another allocation of the address is in use", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept, Address: &report.Address{Fate: report.InUse}}, 'u'},
 		{"the owner came back", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Returned}, 'i'},
 		{"changed hands", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Changed}, 'u'},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := stateOf(tt.entry); got != tt.want {
-				t.Errorf("stateOf = %c, want %c", got, tt.want)
+			if got := looks[fateOnPage(&tt.entry)].letter; got != tt.want {
+				t.Errorf("letter %c, want %c", got, tt.want)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func viewOfRestore(r report.RestoreReport) view {
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
 		states: func() string {
-			return statesOf(r.Entries, func(e report.RestoreEntry) byte { return restoreStates[e.Outcome] })
+			return statesOf(r.Entries, func(e *report.RestoreEntry) report.Fate { return e.Outcome })
 		},
 	}
 }
@@ -32,7 +32,7 @@ func restoreTable(r report.RestoreReport, all bool) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}, spare: []string{"BACKEND", "POOL"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
-			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), joined(e.Error, e.Note),
+			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), e.Outcome.String(), joined(e.Error, e.Note),
 		})
 	}
 	if !all {

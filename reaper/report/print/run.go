@@ -22,7 +22,7 @@ func viewOf(r report.Report, all bool) view {
 		warnings:   r.Warnings,
 		conclusion: []string{conclusion(r)},
 		names:      func() []string { return namesOf(r) },
-		states:     func() string { return statesOf(r.Entries, stateOf) },
+		states:     func() string { return statesOf(r.Entries, fateOnPage) },
 	}
 }
 

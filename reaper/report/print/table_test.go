@@ -133,7 +133,7 @@ func TestTimesSayHowFarTheyAre(t *testing.T) {
 // An address is one row, whichever stores hold it, and the row hides nothing that differs.
 func TestAddressIsOneRow(t *testing.T) {
 	const ip = "10.0.0.7"
-	entry := func(backend string, v judge.Verdict, reason judge.Reason, o report.Outcome) report.Entry {
+	entry := func(backend string, v judge.Verdict, reason judge.Reason, o report.Fate) report.Entry {
 		return report.Entry{Backend: backend, IP: ip, Owner: ipam.EntryOwner{Namespace: "shop", Pod: "cart"}, Verdict: v, Reason: reason, Outcome: o, Leaked: true, Note: "n"}
 	}
 	planned, reserved := entry("whereabouts", judge.Orphaned, judge.PodAbsent, report.Planned), entry("overlapping", judge.Orphaned, judge.PodAbsent, report.Planned)
@@ -141,7 +141,7 @@ func TestAddressIsOneRow(t *testing.T) {
 	failed, released := entry("overlapping", judge.Orphaned, judge.PodAbsent, report.Failed), entry("whereabouts", judge.Orphaned, judge.PodAbsent, report.Released)
 	failed.Error = "timeout"
 	elsewhere, used, other := planned, planned, planned
-	elsewhere.Network, used.Verdict, other.Owner.Pod = "blue", judge.InUse, "api"
+	elsewhere.Network, used.Verdict, used.Outcome, other.Owner.Pod = "blue", judge.InUse, report.Kept, "api"
 	for _, tt := range []struct {
 		name    string
 		entries []report.Entry
@@ -152,7 +152,7 @@ func TestAddressIsOneRow(t *testing.T) {
 		{"a release that failed in part", []report.Entry{released, failed}, []string{"overlapping, whereabouts|orphan|PodAbsent|failed|timeout; also whereabouts shop/cart orphan PodAbsent released"}},
 		{"two pods", []report.Entry{planned, other}, []string{"whereabouts|orphan|PodAbsent|planned|n; also whereabouts shop/api orphan PodAbsent planned"}},
 		{"two networks", []report.Entry{planned, elsewhere}, []string{"whereabouts|orphan|PodAbsent|planned|n", "whereabouts|orphan|PodAbsent|planned|n"}},
-		{"what an earlier round released is in use again", []report.Entry{released, used}, []string{"whereabouts|orphan|PodAbsent|released|n", "whereabouts|inUse|PodAbsent|planned|n"}},
+		{"what an earlier round released is in use again", []report.Entry{released, used}, []string{"whereabouts|orphan|PodAbsent|released|n", "whereabouts|inUse|PodAbsent|kept|n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

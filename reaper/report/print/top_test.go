@@ -12,7 +12,7 @@ import (
 
 // An address that two stores hold counts once, in the row that one of them knows.
 func TestRankingCountsAddresses(t *testing.T) {
-	due, freed := &report.Address{Fate: report.Due}, &report.Address{Fate: report.Freed}
+	due, freed := &report.Address{Fate: report.Due}, &report.Address{Fate: report.Released}
 	r := report.Report{Leaked: &report.Leaked{}, Entries: []report.Entry{
 		{Backend: "overlapping", Address: due},
 		{Backend: "whereabouts", Address: due, Owner: ipam.EntryOwner{Node: "n1"}},

@@ -1,0 +1,192 @@
+package calico
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// files is the datastore that files contain a part of, in the forms of both others: custom resources of
+// either API group, and keys of etcd. Unlike in these, a missing object may exist.
+type files struct {
+	blocks, handles []object
+	calicoNodes     []node
+	reserved        []resource
+	ipPools         []resource
+	config          []byte // the settings of Calico's IPAM; nil if the files have none
+	owned           []affinity
+	endpoints       map[string][]byte // the WorkloadEndpoints of etcd, by <namespace>/<name>
+	inEtcd          bool
+	noReservations  bool // the files do not tell which IPReservations there are
+}
+
+// newFiles returns the backend over documents, of which it ignores those that are not Calico's IPAM.
+func newFiles(documents []ipam.Document, atOnce int) *Backend {
+	f := &files{endpoints: make(map[string][]byte)}
+	for _, d := range documents {
+		f.take(d)
+	}
+	// A dump of etcd that has Calico's nodes has all of Calico's resources.
+	f.noReservations = f.inEtcd && len(f.calicoNodes) == 0 || !f.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3)
+	b := newBackend(atOnce, func(context.Context) (datastore, error) { return f, nil })
+	b.place.Outside = f.inEtcd
+	return b
+}
+
+// reads reports whether a document other than a custom resource is for newFiles.
+func reads(d ipam.Document) bool {
+	return strings.HasPrefix(d.Key, etcdRoot) || d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data)
+}
+
+// take adds a document. It skips Calico's other keys in etcd.
+func (f *files) take(d ipam.Document) {
+	f.inEtcd = f.inEtcd || strings.HasPrefix(d.Key, etcdRoot)
+	if plural, name, ok := strings.Cut(strings.TrimPrefix(d.Key, resourcePrefix), "/"); ok && strings.HasPrefix(d.Key, resourcePrefix) {
+		f.takeResource(plural, resource{name, d.Data})
+		return
+	}
+	calico := func(kind string) bool { return d.Is(groupV1, kind) || d.Is(groupV3, kind) }
+	switch {
+	case strings.HasPrefix(d.Key, blockPrefix) && strings.Contains(d.Key, "/block/"):
+		f.blocks = append(f.blocks, object{name: d.Key, raw: d.Data})
+	case strings.HasPrefix(d.Key, handlePrefix):
+		f.handles = append(f.handles, object{name: d.Key, raw: d.Data})
+	case d.Key == settingsKey:
+		f.config = d.Data
+	case strings.HasPrefix(d.Key, affinityPrefix):
+		if a, ok := affinityOfKey(d.Key); ok {
+			f.owned = append(f.owned, a)
+		}
+	case strings.HasPrefix(d.Key, etcdRoot):
+	case calico("IPAMBlock"):
+		f.blocks = append(f.blocks, readOffline(d))
+	case calico("IPAMHandle"):
+		f.handles = append(f.handles, readOffline(d))
+	case calico("IPReservation"):
+		f.takeResource("ipreservations", resource{data: d.Data})
+	case calico("IPPool"):
+		f.takeResource("ippools", resource{data: d.Data})
+	case calico("IPAMConfig"), calico("IPAMConfiguration"):
+		f.config = d.Data
+	case calico("BlockAffinity"):
+		if a, ok := readAffinity(d.Data); ok {
+			f.owned = append(f.owned, a)
+		}
+	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
+		f.blocks = append(f.blocks, object{name: d.File + ": " + d.Place, raw: d.Data})
+	}
+}
+
+// takeResource adds an object other than a block or handle. A node that cannot be read stands for
+// no node of a cluster.
+func (f *files) takeResource(plural string, r resource) {
+	switch plural {
+	case "nodes":
+		n, _ := readNode(r)
+		f.calicoNodes = append(f.calicoNodes, n)
+	case "ipreservations":
+		f.reserved = append(f.reserved, r)
+	case "ippools":
+		f.ipPools = append(f.ipPools, r)
+	case "workloadendpoints":
+		f.endpoints[r.name] = r.data
+	}
+}
+
+// readOffline reads a custom resource. If its metadata cannot be read, the object
+// is named by its place in the files; decoding its spec then says what is wrong.
+func readOffline(d ipam.Document) object {
+	o, err := readObject(blocks, d.Data)
+	if err != nil || o.name == "" {
+		return object{name: d.File + ": " + d.Place, raw: d.Data, root: "spec"}
+	}
+	return o
+}
+
+// looksLikeBlock reports whether a JSON document without a kind has the fields of a
+// block, as etcd stores it.
+func looksLikeBlock(data []byte) bool {
+	var fields struct {
+		CIDR        json.RawMessage `json:"cidr"`
+		Allocations json.RawMessage `json:"allocations"`
+	}
+	return kube.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
+}
+
+// ready implements datastore. What files have does not change, whether Calico was at work or not.
+func (*files) ready(context.Context) (string, error) { return "", nil }
+
+// list implements datastore. If the files have only blocks or only handles, there are none of the others.
+func (f *files) list(_ context.Context, k kind, reduce func(object) any) ([]any, error) {
+	objects := f.blocks
+	if k == handles {
+		objects = f.handles
+	}
+	if len(f.blocks)+len(f.handles) == 0 {
+		return nil, unread(string(k))
+	}
+	return reduced(objects, reduce), nil
+}
+
+// reduced returns what reduce makes of each object.
+func reduced(objects []object, reduce func(object) any) []any {
+	all := make([]any, len(objects))
+	for i, o := range objects {
+		all[i] = reduce(o)
+	}
+	return all
+}
+
+// nodes implements datastore.
+func (f *files) nodes(context.Context) ([]node, error) { return f.calicoNodes, nil }
+
+// resources implements datastore.
+func (f *files) resources(_ context.Context, plural string) ([]resource, error) {
+	switch {
+	case plural == "ippools" && len(f.ipPools) > 0:
+		return f.ipPools, nil
+	case plural == "ipreservations" && !f.noReservations:
+		return f.reserved, nil
+	}
+	return nil, unread(plural)
+}
+
+// settings implements datastore.
+func (f *files) settings(context.Context) ([]byte, error) {
+	if f.config == nil {
+		return nil, unread("settings")
+	}
+	return f.config, nil
+}
+
+// affinities implements datastore.
+func (f *files) affinities(context.Context) ([]affinity, error) { return f.owned, nil }
+
+// endpoint implements datastore.
+func (f *files) endpoint(_ context.Context, namespace, name string) ([]byte, error) {
+	if !f.inEtcd {
+		return nil, errInPod
+	}
+	stored, known := f.endpoints[namespace+"/"+name]
+	if !known {
+		return nil, errGone
+	}
+	return stored, nil
+}
+
+// unread says that the files do not tell which objects of a resource there are.
+func unread(plural string) error { return &ipam.UnreadError{List: plural + " of Calico"} }
+
+// errFiles is for what nobody does with files.
+var errFiles = errors.New("nothing is read again from files, or written to them")
+
+func (*files) name(kind, string) string                           { return "" }
+func (*files) newObject(kind, string, []byte) (object, error)     { return object{}, errFiles }
+func (*files) get(context.Context, kind, string) (object, error)  { return object{}, errFiles }
+func (*files) write(context.Context, ...object) ([]object, error) { return nil, errFiles }
+func (*files) objectsPerWrite() int                               { return 1 }
+func (*files) transient(err error) error                          { return err }

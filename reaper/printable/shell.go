@@ -1,0 +1,18 @@
+package printable
+
+import "strings"
+
+// unquoted are the characters that mean themselves in every shell; the last one, where no word begins with it.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,="
+
+// Typed returns words as a person types them: a POSIX shell reads each of them as one.
+func Typed(words ...string) string {
+	typed := make([]string, len(words))
+	for i, word := range words {
+		typed[i] = word
+		if word == "" || word[0] == '=' || strings.Trim(word, unquoted) != "" {
+			typed[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(typed, " ")
+}

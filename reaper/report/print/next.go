@@ -1,0 +1,122 @@
+package print
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// nextOf returns what to do after a run, and the commands to type. again repeats the run
+// (Options.Run).
+func nextOf(r report.Report, again []string) []judge.Remedy {
+	next := []judge.Remedy{}
+	advise := func(says, command string) {
+		next = append(next, judge.Remedy{Says: says, Command: command})
+	}
+	repeat := func(flags ...string) string { return printable.Typed(slices.Concat(again, flags)...) }
+	// A run in a cluster is repeated by what started it, not by a person who types.
+	repeatable := len(again) > 0 && !r.Run.NoState && r.Run.Context+r.Run.Node != "" && !r.Run.Policy.Piped()
+	if found := r.Leaked; found != nil {
+		// What writes goes by the installed policy, not by a file that differs.
+		byFile := r.Comparison != nil && r.Comparison.Missing == ""
+		if repeatable && !byFile && found.Due > 0 && len(r.Result.Refused) == 0 {
+			advise("Release what is due (needs the right to release)", repeat("--dry-run=false"))
+		}
+		if repeatable && found.Waiting > 0 && !r.Run.Memory {
+			advise("Remember what waits, so that its grace period can end (needs the right to write the ledger)", repeat("--remember", "--dry-run"))
+		}
+		if repeatable && found.Waiting > 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
+			switch wait, due := soonest(r.Entries); {
+			case wait > 0:
+				advise("Look twice, at least a minute apart, in place of the grace period",
+					repeat("--grace-period=60s", fmt.Sprintf("--wait=%.0fm", wait.Minutes()), "--dry-run"))
+			case due != nil:
+				advise("Wait until "+judge.Stamp(*due)+", when a run releases the first of what waits", "")
+			}
+		}
+		if len(found.HeldBy) > 0 && r.Run.Place() != "" {
+			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
+				return e.Leaked && e.IP != "" && e.Verdict == judge.Held && e.Reason == found.HeldBy[0].Reason
+			}); i >= 0 {
+				held := r.Entries[i].IP
+				advise(fmt.Sprintf("Ask why an address is held, here %s (%s)", held, found.HeldBy[0].Reason.Words()), explainOn(r.Run, held))
+			}
+		}
+		next = append(next, waitsOf(r)...)
+	}
+	if r.Summary.Released > 0 {
+		advise("Undo the releases of this run", undoOn(r.Run))
+	}
+	return next
+}
+
+// soonest returns how long a run that looks twice has to wait until it releases the first of what waits, 0
+// if that is too long, and when a run releases that after its grace period; nil if none has begun.
+func soonest(entries []report.Entry) (wait time.Duration, due *time.Time) {
+	for _, e := range entries {
+		if e.Verdict != judge.Suspected {
+			continue
+		}
+		if e.Wait > 0 && (wait == 0 || e.Wait < wait) {
+			wait = e.Wait
+		}
+		if e.Due != nil && (due == nil || e.Due.Before(*due)) {
+			due = e.Due
+		}
+	}
+	return wait, due
+}
+
+// waitsOf says which unreachable nodes hold addresses, and how to look at the first of them before it is
+// fenced. It leaves out addresses that may be on any of several nodes.
+func waitsOf(r report.Report) []judge.Remedy {
+	var waiting []row
+	for _, e := range rowsOf(r.Entries, false) {
+		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable && holderOf(e) != "" {
+			waiting = append(waiting, e)
+		}
+	}
+	where, names := commonest(waiting, "because of", "other node", holderOf)
+	if len(names) == 0 {
+		return nil
+	}
+	return []judge.Remedy{{
+		Says:    "Look before you fence a node: addresses are held, " + where,
+		Command: explainOn(r.Run, "node/"+names[0]),
+	}}
+}
+
+// holderOf returns the node that may have the address of a row; nothing if it may be any of several.
+func holderOf(e row) string {
+	holder := ""
+	for _, one := range e.Evidence {
+		node := strings.TrimPrefix(one.Source, "node ")
+		if e.HeldBy(node) == "" {
+			continue
+		}
+		if holder != "" { // the others may be many
+			return ""
+		}
+		holder = node
+	}
+	return holder
+}
+
+// explainOn returns a command that explains what is appended to it, where the run was;
+// nothing for files.
+func explainOn(run report.RunInfo, what ...string) string {
+	if run.Place() == "" {
+		return ""
+	}
+	return run.Command("explain", what...)
+}
+
+// undoOn returns the command that puts back what a run released.
+func undoOn(run report.RunInfo) string {
+	return run.Command("restore", "--run", run.ID, "--dry-run=false")
+}
