@@ -99,14 +99,22 @@ func (s *state) pool(keeps map[string]string) ipam.Pool {
 // allocation returns an address as listed. Its key is the address: a later CNS may give it
 // another ID.
 func (s *state) allocation(a *address) ipam.Allocation {
-	r := ipam.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
+	r := ipam.Allocation{
+		Key:          a.ip.String(),
+		IP:           a.ip,
+		Created:      a.Changed,
+		UnknownField: a.unknownField,
+		Token:        s.token(a),
+	}
 	switch {
 	case a.unreadable != "":
-		r.Key, r.Unreadable = a.id, a.unreadable
+		r.Key = a.id
+		r.Unreadable = a.unreadable
 	case a.State == assigned:
 		r.Group = Name + " " + a.key
 		r.ByRuntime = true
-		r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
+		r.Owner.Pod = ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}
+		r.Owner.Sandbox = a.container
 	default:
 		r.Foreign = "an address that no pod has: its state in CNS is " + a.State
 		if !a.Changed.IsZero() {
@@ -120,10 +128,9 @@ func (s *state) allocation(a *address) ipam.Allocation {
 // token returns a hash of everything that CNS shows about the address, and of what a release of
 // its container frees.
 func (s *state) token(a *address) string {
-	hash := sha256.New()
-	hash.Write(a.raw)
-	hash.Write([]byte("\x00" + a.key + "\x00" + strings.Join(slices.Sorted(slices.Values(s.keys[a.key])), "\x00")))
-	return hex.EncodeToString(hash.Sum(nil)[:16])
+	freed := slices.Sorted(slices.Values(s.keys[a.key]))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", a.raw, a.key, strings.Join(freed, "\x00")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // span returns the smallest prefix that contains all IPv4 addresses or, if there are none, all

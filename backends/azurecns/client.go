@@ -48,41 +48,41 @@ func newClient(s *Settings) (*client, error) {
 		return nil, err
 	}
 	return &client{s.address(), &http.Client{
-		Timeout:   requestTimeout,
-		Transport: &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 1, IdleConnTimeout: requestTimeout},
+		Timeout: requestTimeout,
+		Transport: &http.Transport{
+			TLSClientConfig:     config,
+			MaxIdleConnsPerHost: 1,
+			IdleConnTimeout:     requestTimeout,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // CNS sends none
 		},
 	}}, nil
 }
 
-// A returned is how CNS says what became of a request. The HTTP status is 200 even if the
-// request failed.
-type returned struct {
+// A response says whether CNS carried out a request. The HTTP status is 200 even if the request
+// failed.
+type response struct {
 	Code    *int   `json:"ReturnCode"`
 	Message string `json:"Message"`
 }
 
 // check returns an error unless the request succeeded. An answer without a code is not from
 // CNS.
-func (r *returned) check() error {
+func (r *response) check() error {
 	switch {
 	case r == nil || r.Code == nil:
 		return errors.New("the answer has no ReturnCode: is this Azure CNS?")
+	case *r.Code == codeNotFound:
+		return fmt.Errorf("%w: %.300s", errNotFound, r.Message)
 	case *r.Code != codeSuccess:
-		return &codeError{*r.Code, r.Message}
+		return fmt.Errorf("CNS answered %d: %.300s", *r.Code, r.Message)
 	}
 	return nil
 }
 
-// A codeError is a request that CNS refused.
-type codeError struct {
-	code    int
-	message string
-}
-
-// Error has the code and CNS's message.
-func (e *codeError) Error() string { return fmt.Sprintf("CNS answered %d: %.300s", e.code, e.message) }
+// errNotFound says that CNS has no record of a container.
+var errNotFound = fmt.Errorf("CNS answered %d", codeNotFound)
 
 // call sends a request and decodes the first JSON object of the answer: CNS writes the answer
 // to a failed release twice. The error wraps ipam.ErrAgain if a retry may succeed.
@@ -136,7 +136,7 @@ type pod struct {
 // assign sends a request for addresses, or a release.
 func (c *client) assign(ctx context.Context, path string, a assignment) error {
 	var answer struct {
-		Response *returned `json:"response"`
+		Response *response `json:"response"`
 	}
 	if err := c.call(ctx, http.MethodPost, path, a, &answer); err != nil {
 		return err
@@ -160,7 +160,7 @@ type device struct {
 // none.
 func (c *client) endpoint(ctx context.Context, container string) (map[string]json.RawMessage, error) {
 	var answer struct {
-		Response *returned `json:"response"`
+		Response *response `json:"response"`
 		Endpoint struct {
 			Interfaces map[string]json.RawMessage `json:"IfnameToIPMap"`
 		} `json:"endpointInfo"`
@@ -169,7 +169,7 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 		return nil, err
 	}
 	err := answer.Response.check()
-	if code, ok := errors.AsType[*codeError](err); ok && code.code == codeNotFound {
+	if errors.Is(err, errNotFound) {
 		return map[string]json.RawMessage{}, nil
 	}
 	return answer.Endpoint.Interfaces, err

@@ -129,7 +129,7 @@ func (n *node) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 		return ipam.Allocation{}, err
 	}
 	if n.byContainer {
-		var answer returned
+		var answer response
 		nics := map[string]device{"eth0": {Type: infraNIC, Veth: "azv" + owner.Sandbox[56:]}}
 		if err := n.cns.call(ctx, http.MethodPatch, pathEndpoint+owner.Sandbox, nics, &answer); err != nil {
 			return ipam.Allocation{}, err

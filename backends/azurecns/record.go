@@ -59,17 +59,17 @@ type recorded struct {
 
 // readRecord decodes a record. It returns an error for one that Record cannot have returned.
 func readRecord(r ipam.Record) (recorded, error) {
-	var k record
-	if err := kube.Decode(r.Stored, &k); err != nil {
+	var stored record
+	if err := kube.Decode(r.Stored, &stored); err != nil {
 		return recorded{}, fmt.Errorf("decode the record: %w", err)
 	}
 	var id struct {
 		ID string `json:"ID"`
 	}
-	if err := kube.Decode(k.Address, &id); err != nil {
+	if err := kube.Decode(stored.Address, &id); err != nil {
 		return recorded{}, fmt.Errorf("decode the address of the record: %w", err)
 	}
-	a := readAddress(id.ID, k.Address)
+	a := readAddress(id.ID, stored.Address)
 	switch {
 	case a.unreadable != "":
 		return recorded{}, errors.New("the record has an address that cannot be read: " + a.unreadable)
@@ -79,7 +79,7 @@ func readRecord(r ipam.Record) (recorded, error) {
 		return recorded{}, fmt.Errorf("the record is of %s, and its content of %s", r.IP, a.ip)
 	}
 	interfaces := make(map[string]json.RawMessage)
-	for name, raw := range k.Interfaces {
+	for name, raw := range stored.Interfaces {
 		var d device
 		if err := kube.Decode(raw, &d); err != nil {
 			return recorded{}, fmt.Errorf("decode the interface %q of the record: %w", name, err)
@@ -122,7 +122,7 @@ func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record, permi
 			errs[i] = fmt.Errorf("CNS may or may not have assigned it again: %w", cmp.Or(answer, err))
 			continue
 		}
-		errs[i] = outcome(answer, s.place(k))
+		errs[i] = outcome(answer, s.occupied(k))
 	}
 	return errs
 }
@@ -135,7 +135,7 @@ func (b *Backend) restore(ctx context.Context, k recorded, ips []string) error {
 	if len(k.interfaces) == 0 {
 		return nil
 	}
-	var answer returned
+	var answer response
 	err := b.cns.call(ctx, http.MethodPatch, pathEndpoint+k.container, k.interfaces, &answer)
 	if err = cmp.Or(err, answer.check()); err != nil {
 		return fmt.Errorf("CNS has it again, without the record of the network interfaces: %w", err)
@@ -144,12 +144,12 @@ func (b *Backend) restore(ctx context.Context, k recorded, ips []string) error {
 }
 
 // outcome returns the result of a restore from CNS's answer and what CNS has afterwards.
-func outcome(answer, place error) error {
+func outcome(answer, occupied error) error {
 	switch {
-	case errors.Is(place, ipam.ErrPresent):
+	case errors.Is(occupied, ipam.ErrPresent):
 		return answer // nil, or what is missing besides the address
-	case place != nil:
-		return place
+	case occupied != nil:
+		return occupied
 	case answer != nil:
 		return answer
 	default:
@@ -166,7 +166,7 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 	for i, r := range rs {
 		k, err := readRecord(r)
 		if err = cmp.Or(err, failure); err == nil {
-			err = cmp.Or(s.place(k), s.checkAlone(k))
+			err = cmp.Or(s.occupied(k), s.checkAlone(k))
 		}
 		if errs[i] = err; err == nil {
 			free[i] = k
@@ -175,8 +175,8 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 	return free, errs
 }
 
-// place returns nil if the address of a record is free, and otherwise what Restore answers.
-func (s *state) place(k recorded) error {
+// occupied returns nil if the address of a record is free, and otherwise what Restore answers.
+func (s *state) occupied(k recorded) error {
 	a := s.byIP[k.ip]
 	switch {
 	case a == nil:

@@ -15,7 +15,12 @@ import (
 // listed, and must have warrants. An address that has gone to another container since is safe:
 // CNS frees by the ID of the old one.
 func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
-	r := &release{b, ws, make([]ipam.Allocation, len(ws)), make([]error, len(ws))}
+	r := &release{
+		Backend:     b,
+		warrants:    ws,
+		allocations: make([]ipam.Allocation, len(ws)),
+		errs:        make([]error, len(ws)),
+	}
 	for i, w := range ws {
 		r.allocations[i], r.errs[i] = w.Allocation()
 	}
@@ -136,5 +141,11 @@ func (r *release) ips(members []int) []string {
 // assignmentOf returns a request for addresses of an address's container. In a release, CNS
 // ignores the addresses.
 func assignmentOf(a *address, ips []string) assignment {
-	return assignment{Addresses: ips, Interface: a.Owner.Interface, Container: a.Owner.Container, Pod: a.Owner.pod, Name: "eth0"}
+	return assignment{
+		Addresses: ips,
+		Interface: a.Owner.Interface,
+		Container: a.Owner.Container,
+		Pod:       a.Owner.pod,
+		Name:      "eth0",
+	}
 }

@@ -33,7 +33,7 @@ func (c *client) state(ctx context.Context) (*state, error) {
 			Keys      map[string][]string        `json:"PodIPIDByPodInterfaceKey"`
 			Addresses map[string]json.RawMessage `json:"PodIPConfigState"`
 		} `json:"HTTPRestServiceData"`
-		Response *returned `json:"Response"`
+		Response *response `json:"Response"`
 	}
 	if err := c.call(ctx, http.MethodPost, pathDump, struct{}{}, &answer); err != nil {
 		return nil, err
@@ -65,34 +65,34 @@ func newState(keys map[string][]string, addresses map[string]json.RawMessage) *s
 
 // check marks addresses that contradict others as unreadable.
 func (s *state) check() {
-	places, claims := make(map[netip.Addr]int), make(map[string]int)
+	count := make(map[netip.Addr]int)
 	for _, a := range s.addresses {
-		places[a.ip]++
+		count[a.ip]++
 	}
+	keysOf := make(map[string]int)
 	for _, ids := range s.keys {
 		for _, id := range ids {
-			claims[id]++
+			keysOf[id]++
 		}
 	}
-	why := make([]string, len(s.addresses))
-	for i, a := range s.addresses {
+	contradicts := make(map[*address]string)
+	for _, a := range s.addresses {
 		switch {
 		case a.unreadable != "":
-			why[i] = a.unreadable
-		case places[a.ip] > 1:
-			why[i] = fmt.Sprintf("CNS has %s more than once", a.ip)
+		case count[a.ip] > 1:
+			contradicts[a] = fmt.Sprintf("CNS has %s more than once", a.ip)
 		case a.State == assigned:
-			why[i] = s.ambiguity(a, claims)
+			contradicts[a] = s.ambiguity(a, keysOf)
 		}
 	}
-	for i, a := range s.addresses {
-		a.unreadable = why[i]
+	for a, why := range contradicts {
+		a.unreadable = why
 	}
 }
 
 // ambiguity returns why it is unclear what a release of the address's container frees; empty if
-// that is clear. claims has how many keys name each ID.
-func (s *state) ambiguity(a *address, claims map[string]int) string {
+// that is clear. keysOf has how many keys name each ID.
+func (s *state) ambiguity(a *address, keysOf map[string]int) string {
 	if !slices.Contains(s.keys[a.key], a.id) {
 		return "CNS does not release it with its container " + a.container
 	}
@@ -100,7 +100,7 @@ func (s *state) ambiguity(a *address, claims map[string]int) string {
 		switch other := s.byID[id]; {
 		case other == nil || other.unreadable != "" || other.State != assigned || *other.Owner != *a.Owner:
 			return fmt.Sprintf("CNS releases it together with %s, which is not known to belong to its container %s", id, a.container)
-		case claims[id] > 1:
+		case keysOf[id] > 1:
 			return fmt.Sprintf("CNS releases %s with two containers", id)
 		}
 	}

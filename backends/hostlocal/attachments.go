@@ -26,7 +26,7 @@ func (b *Backend) Attachments(ctx context.Context, sandboxes []string) ([]ipam.A
 		folders := strings.Join(cacheFolders(b.settings.CacheDir), ", ")
 		return nil, ipam.Worded("no claim by libcni's cache: none of "+folders+" exists", ipam.ErrNotInstalled)
 	}
-	entries, err := known.places(ctx)
+	entries, err := known.bySandbox(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (b *Backend) Attachments(ctx context.Context, sandboxes []string) ([]ipam.A
 			if name == "lo" {
 				continue
 			}
-			a := ipam.Attachment{Sandbox: id, Interface: name, File: at.in.path + "/" + at.name}
+			a := ipam.Attachment{Sandbox: id, Interface: name, File: at.path()}
 			e, err := at.read(id)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // DEL removed it meanwhile

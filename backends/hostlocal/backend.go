@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -23,22 +24,27 @@ import (
 type Backend struct {
 	settings Settings // with defaults
 
-	mu    sync.Mutex
-	sizes map[string]int // how many allocations each group known to libcni has, as last listed
+	// sizes has how many allocations each group known to libcni has, as last listed.
+	sizes atomic.Pointer[map[string]int]
 
 	// fileSystem returns the magic number of the file system that a folder is on. Tests replace it.
 	fileSystem func(*folder) (uint32, error)
 
-	room  *semaphore.Weighted // each network being released takes one
-	turns [delsAtOnce]turn
-	hung  sync.Map // the paths of the plugins that did not end in time
+	room  *semaphore.Weighted             // each network being released takes one
+	turns [delsAtOnce]*semaphore.Weighted // see take
+	hung  sync.Map                        // the paths of the plugins that did not end in time
 }
 
 // New returns the backend. It reads nothing yet.
 func New(s Settings) *Backend {
-	b := &Backend{settings: s.withDefaults(), fileSystem: (*folder).fileSystem, room: semaphore.NewWeighted(delsAtOnce)}
+	b := &Backend{
+		settings:   s.withDefaults(),
+		fileSystem: (*folder).fileSystem,
+		room:       semaphore.NewWeighted(delsAtOnce),
+	}
+	b.sizes.Store(new(map[string]int))
 	for i := range b.turns {
-		b.turns[i] = make(turn, 1)
+		b.turns[i] = semaphore.NewWeighted(1)
 	}
 	return b
 }
@@ -50,7 +56,7 @@ func (*Backend) Name() string { return Name }
 // path of the folder.
 func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		p, err := readPlaces(b.settings)
+		p, err := readNetworkDirs(b.settings)
 		if err != nil {
 			yield(ipam.Pool{}, err)
 			return
@@ -60,7 +66,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				return
 			}
 		}
-		l := listing{places: p, cacheDir: b.settings.CacheDir, shared: b.shared, sizes: make(map[string]int)}
+		l := listing{Backend: b, networkDirs: p, sizes: make(map[string]int)}
 		for _, dir := range p.dataDirs {
 			for pool, err := range l.dataDir(ctx, dir) {
 				var ofPool *ipam.PoolError
@@ -69,29 +75,19 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				}
 			}
 		}
-		b.mu.Lock()
-		b.sizes = l.sizes
-		b.mu.Unlock()
+		b.sizes.Store(&l.sizes)
 		if !l.found {
 			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(p.dataDirs, ", ")))
 		}
 	}
 }
 
-// sizeOf returns how many allocations a group has, or 0 if libcni does not know the attachment.
-func (b *Backend) sizeOf(group string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sizes[group]
-}
-
 // A listing is the state of one call of List.
 type listing struct {
-	places
-	cacheDir string
-	shared   func(*folder) (string, error) // see Backend
-	found    bool                          // a data folder exists
-	sizes    map[string]int                // see Backend
+	*Backend
+	networkDirs
+	found bool           // a data folder exists
+	sizes map[string]int // see Backend
 }
 
 // dataDir yields the pools of one data folder. An error other than an *ipam.PoolError ends the
@@ -161,9 +157,14 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 		return ipam.Pool{}, err
 	}
 	stranger := l.protection(d.path)
-	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: cmp.Or(shared, stranger)}
+	pool := ipam.Pool{
+		Name:      d.path,
+		Network:   d.path,
+		Protected: cmp.Or(shared, stranger),
+	}
 	if first, usable, ok := l.own[d.path].size(); ok {
-		pool.Range, pool.Capacity = first, usable.Within(first).Count()
+		pool.Range = first
+		pool.Capacity = usable.Within(first).Count()
 	}
 	leases := false
 	err = d.each(ctx, func(name string) error {
@@ -189,7 +190,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 	if err != nil || !leases && stranger != "" {
 		return ipam.Pool{}, err
 	}
-	if err := l.explain(ctx, pool.Allocations); err != nil {
+	if err := l.addCache(ctx, pool.Allocations); err != nil {
 		return ipam.Pool{}, err
 	}
 	pool.Allocations = sorted(pool.Allocations)
@@ -211,14 +212,14 @@ func (b *Backend) shared(d *folder) (string, error) {
 	return fmt.Sprintf("its folder is on %s, which is not known to be this node's alone: another node may have written the lease", name), nil
 }
 
-// explain adds what libcni's cache knows to the allocations. They were read earlier.
-func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
-	known, err := openCache(l.cacheDir)
+// addCache adds what libcni's cache knows to the allocations. They were read earlier.
+func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
+	known, err := openCache(l.settings.CacheDir)
 	if err != nil {
 		return err
 	}
 	defer known.close()
-	entries, err := known.places(ctx)
+	entries, err := known.bySandbox(ctx)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func sorted(all []ipam.Allocation) []ipam.Allocation {
 
 // Survey implements ipam.Surveyor. A network with IPv4 and IPv6 is as full as its IPv4 ranges.
 func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
-	p, err := readPlaces(b.settings)
+	p, err := readNetworkDirs(b.settings)
 	if err != nil {
 		return nil, err
 	}

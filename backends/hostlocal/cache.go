@@ -54,21 +54,22 @@ func (c cache) close() {
 	}
 }
 
-// A place is where an entry of the cache is.
-type place struct {
+// A cacheFile is the file of an entry of the cache.
+type cacheFile struct {
 	in   *folder
 	name string
 }
 
-// places returns where the entries of each sandbox are, for all networks. It can be called
-// once.
-func (c cache) places(ctx context.Context) (map[string][]place, error) {
-	of := make(map[string][]place)
+func (f cacheFile) path() string { return f.in.path + "/" + f.name }
+
+// bySandbox returns the files of each sandbox, for all networks. It can be called once.
+func (c cache) bySandbox(ctx context.Context) (map[string][]cacheFile, error) {
+	of := make(map[string][]cacheFile)
 	for _, d := range c {
 		err := d.each(ctx, func(name string) error {
 			for part := range strings.SplitSeq(name, "-") {
 				if sandboxID.MatchString(part) {
-					of[part] = append(of[part], place{d, name})
+					of[part] = append(of[part], cacheFile{d, name})
 				}
 			}
 			return nil
@@ -103,18 +104,20 @@ type cached struct {
 
 // read returns an entry of a container. The error wraps fs.ErrNotExist if there is none. An
 // entry that cannot be decoded has only its folder and time.
-func (p place) read(id string) (cached, error) {
-	f, err := p.in.read(p.name, maxCached)
+func (c cacheFile) read(id string) (cached, error) {
+	f, err := c.in.read(c.name, maxCached)
 	if err != nil {
 		return cached{}, err
 	}
 	var e cached
 	isEntry := f.mode.IsRegular() && f.size <= maxCached && json.Unmarshal(f.content, &e) == nil &&
-		e.Kind == libcni.CNICacheV1 && e.ContainerID == id && entryName(e.NetworkName, id, e.IfName) == p.name
+		e.Kind == libcni.CNICacheV1 && e.ContainerID == id && entryName(e.NetworkName, id, e.IfName) == c.name
 	if !isEntry {
 		e = cached{}
 	}
-	e.dir, e.mtime, e.content = path.Dir(p.in.path), f.mtime, f.content
+	e.dir = path.Dir(c.in.path)
+	e.mtime = f.mtime
+	e.content = f.content
 	return e, nil
 }
 
@@ -142,7 +145,7 @@ func (c cache) find(network string, of attachment) (cached, error) {
 		return cached{}, fs.ErrNotExist
 	}
 	for _, d := range c {
-		if e, err := (place{d, name}).read(of.id); !errors.Is(err, fs.ErrNotExist) {
+		if e, err := (cacheFile{d, name}).read(of.id); !errors.Is(err, fs.ErrNotExist) {
 			return e, err
 		}
 	}
@@ -151,7 +154,7 @@ func (c cache) find(network string, of attachment) (cached, error) {
 
 // explain adds to an allocation what its container's entries say: its pod, its time, and
 // evidence that keeps it. It reports whether there is an entry.
-func explain(entries []place, a *ipam.Allocation) bool {
+func explain(entries []cacheFile, a *ipam.Allocation) bool {
 	var files, namespaces []string
 	attached, decoded := false, false
 	for _, at := range entries {
@@ -159,7 +162,7 @@ func explain(entries []place, a *ipam.Allocation) bool {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		files = append(files, at.in.path+"/"+at.name)
+		files = append(files, at.path())
 		attached = attached || !strings.HasSuffix(at.name, "-lo")
 		if err != nil {
 			a.Protected = cmp.Or(a.Protected, fmt.Sprintf("libcni's cache may say that it is young, and could not be read: %v", err))

@@ -42,25 +42,32 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	}
 	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, &pluginExec{hung: &b.hung, pause: pauseSecond})
 	runtime := &libcni.RuntimeConf{
-		ContainerID: e.ContainerID, NetNS: append(e.namespaces(), "")[0], IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
+		ContainerID:    e.ContainerID,
+		NetNS:          append(e.namespaces(), "")[0],
+		IfName:         e.IfName,
+		Args:           e.Args,
+		CapabilityArgs: e.Capability,
 	}
 	list, err := libcni.NetworkConfFromBytes(e.Config)
 	if err != nil || list.Name != e.NetworkName {
 		return nil, false
 	}
-	if len(list.Plugins) > 0 {
-		for _, p := range list.Plugins {
-			if !b.hasPlugins(p.Network) {
-				return nil, false
-			}
+	plugins := list.Plugins
+	del = func(ctx context.Context) error { return cni.DelNetworkList(ctx, list, runtime) }
+	if len(plugins) == 0 {
+		single, err := libcni.NetworkPluginConfFromBytes(e.Config)
+		if err != nil {
+			return nil, false
 		}
-		return func(ctx context.Context) error { return cni.DelNetworkList(ctx, list, runtime) }, true
+		plugins = append(plugins, single)
+		del = func(ctx context.Context) error { return cni.DelNetwork(ctx, single, runtime) }
 	}
-	single, err := libcni.NetworkPluginConfFromBytes(e.Config)
-	if err != nil || !b.hasPlugins(single.Network) {
-		return nil, false
+	for _, p := range plugins {
+		if !b.hasPlugins(p.Network) {
+			return nil, false
+		}
 	}
-	return func(ctx context.Context) error { return cni.DelNetwork(ctx, single, runtime) }, true
+	return del, true
 }
 
 // hasPlugins reports whether the node has the plugin of a configuration and its IPAM plugin.
@@ -80,26 +87,21 @@ func (b *Backend) hasPlugins(c *types.PluginConf) bool {
 // the systemd unit has 256.
 const delsAtOnce = 8
 
-// A turn lets one DEL run at a time.
-type turn chan struct{}
-
 // take waits until a DEL of the container may begin, or until ctx ends. All DELs of one
 // container share a turn, because CNI forbids calling its plugins at the same time (SPEC.md,
 // "Lifecycle & Ordering").
 func (b *Backend) take(ctx context.Context, container string) (done func(), err error) {
-	t := b.turns[crc32.ChecksumIEEE([]byte(container))%delsAtOnce]
-	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ipam.ErrAgain, ctx.Err())
+	turn := b.turns[crc32.ChecksumIEEE([]byte(container))%delsAtOnce]
+	if err := turn.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	}
+	return func() { turn.Release(1) }, nil
 }
 
 // detach releases the allocations of one attachment by calling its DEL. It takes no lock: the
 // plugin does. A DEL may outlast a warrant, so each gets fresh warrants. If DEL fails, the
 // files are removed anyway: their sandbox does not exist.
-func (r *releasing) detach(ctx context.Context, of detachment) {
+func (r *networkRelease) detach(ctx context.Context, of detachment) {
 	done, err := r.take(ctx, r.as[of.indices[0]].Owner.Sandbox)
 	if err != nil {
 		answerAll(r.errs, of.indices, err)
@@ -143,7 +145,7 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 
 // renew gets fresh warrants. It returns no indices unless it got all: the allocations of one
 // attachment are released together.
-func (r *releasing) renew(ctx context.Context, indices []int) []int {
+func (r *networkRelease) renew(ctx context.Context, indices []int) []int {
 	ws := make([]ipam.Warrant, len(indices))
 	for n, i := range indices {
 		ws[n] = r.ws[i]
@@ -163,7 +165,7 @@ func (r *releasing) renew(ctx context.Context, indices []int) []int {
 }
 
 // valid reports whether all the warrants are valid, and otherwise sets their answers.
-func (r *releasing) valid(ctx context.Context, indices []int) bool {
+func (r *networkRelease) valid(ctx context.Context, indices []int) bool {
 	for _, i := range indices {
 		_, err := r.ws[i].Allocation()
 		if ctx.Err() != nil {

@@ -127,7 +127,8 @@ func (f file) allocation(folder string) ipam.Allocation {
 		a.Unreadable = err.Error()
 		return a
 	}
-	if a.Token = f.token(); of.id == "" {
+	a.Token = f.token()
+	if of.id == "" {
 		a.Blank = true
 		return a
 	}

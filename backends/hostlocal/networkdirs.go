@@ -14,16 +14,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// places say which folders may have leases, and whose they are.
-type places struct {
+// networkDirs say which folders may have leases, and whose they are.
+type networkDirs struct {
 	dataDirs []string // without repeats
 	own      map[string]network
 	foreign  map[string]string // network folders of other programs, with the program
 	named    []string          // the networks that the policy names
 
-	// loaded is the file of the configuration that the runtime loads; empty if there is none,
-	// and then why says so.
-	loaded, why string
+	loaded string // the file of the configuration that the runtime loads
+	why    string // why there is none
 
 	// wanted are the data folders that the loaded configuration names, except idle ones.
 	wanted map[string]bool
@@ -31,17 +30,22 @@ type places struct {
 	broken []*ipam.ObjectError // configurations that could not be decoded
 }
 
-// readPlaces reads the network configurations. A configuration that it cannot read or decode
+// readNetworkDirs reads the network configurations. A configuration that it cannot read or decode
 // makes nothing the runtime's.
-func readPlaces(s Settings) (places, error) {
-	p := places{own: make(map[string]network), foreign: make(map[string]string), named: s.Networks, wanted: make(map[string]bool)}
+func readNetworkDirs(s Settings) (networkDirs, error) {
+	p := networkDirs{
+		own:     make(map[string]network),
+		foreign: make(map[string]string),
+		named:   s.Networks,
+		wanted:  make(map[string]bool),
+	}
 	for _, dir := range s.DataDirs {
 		p.addDataDir(resolved(dir))
 	}
 	defaults := slices.Clone(p.dataDirs)
 	confs, err := p.readConfs(s.ConfDir)
 	if err != nil {
-		return places{}, err
+		return networkDirs{}, err
 	}
 	byName := func(nameOrFile string) (conf, bool) {
 		i := slices.IndexFunc(confs, func(c conf) bool { return c.Name == nameOrFile || c.file == path.Base(nameOrFile) })
@@ -75,7 +79,7 @@ func readPlaces(s Settings) (places, error) {
 
 // readConfs reads the configurations, sorted by file name. The first is the one that containerd
 // and CRI-O load.
-func (p *places) readConfs(dir string) ([]conf, error) {
+func (p *networkDirs) readConfs(dir string) ([]conf, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the network configurations: %w", err)
@@ -133,7 +137,7 @@ func resolved(dir string) string {
 }
 
 // addDataDir adds a data folder once.
-func (p *places) addDataDir(dir string) {
+func (p *networkDirs) addDataDir(dir string) {
 	if !slices.Contains(p.dataDirs, dir) {
 		p.dataDirs = append(p.dataDirs, dir)
 	}
@@ -141,7 +145,7 @@ func (p *places) addDataDir(dir string) {
 
 // protection says why the addresses of a network folder are held; empty if they are the
 // runtime's.
-func (p *places) protection(folder string) string {
+func (p *networkDirs) protection(folder string) string {
 	name := path.Base(folder)
 	if slices.Contains(p.named, name) {
 		return ""
@@ -162,7 +166,7 @@ func (p *places) protection(folder string) string {
 }
 
 // has reports whether the path is a network folder in one of the data folders.
-func (p *places) has(folder string) bool {
+func (p *networkDirs) has(folder string) bool {
 	dir, name := path.Split(folder)
 	return networkName.MatchString(name) && slices.Contains(p.dataDirs, strings.TrimSuffix(dir, "/"))
 }

@@ -89,10 +89,11 @@ func (s *Settings) Validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at, value, "must be an absolute path"))
 		}
 	}
-	for _, one := range []struct{ name, value string }{{"confDir", s.ConfDir}, {"cacheDir", s.CacheDir}} {
-		if one.value != "" {
-			path(at.Child(one.name), one.value)
-		}
+	if s.ConfDir != "" {
+		path(at.Child("confDir"), s.ConfDir)
+	}
+	if s.CacheDir != "" {
+		path(at.Child("cacheDir"), s.CacheDir)
 	}
 	for i, dir := range s.DataDirs {
 		path(at.Child("dataDirs").Index(i), dir)

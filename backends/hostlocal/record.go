@@ -27,8 +27,9 @@ const maxMode fs.FileMode = 0o777
 
 // Record implements ipam.Backend.
 func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	records, all := make([]json.RawMessage, len(as)), make([]int, len(as))
-	for i := range as {
+	records := make([]json.RawMessage, len(as))
+	all := make([]int, len(as))
+	for i := range all {
 		all[i] = i
 	}
 	for _, indices := range ipam.ByPool(all, func(i int) string { return as[i].Pool }) {
@@ -57,14 +58,12 @@ func (d *folder) record(a ipam.Allocation) (json.RawMessage, error) {
 	if !addressOf(a.Key).IsValid() {
 		return nil, nil
 	}
-	f, err := d.read(a.Key, maxLease)
+	f, err := d.asListed(a)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ipam.ErrChanged):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !f.mode.IsRegular() || f.token() != a.Token:
-		return nil, nil
 	}
 	return json.Marshal(record{f.content, f.mode.Perm(), f.mtime})
 }
@@ -82,7 +81,13 @@ func readRecord(pool string, r ipam.Record) (file, error) {
 	if stored.Mode&^maxMode != 0 || stored.ModTime.IsZero() {
 		return file{}, fmt.Errorf("its mode is %v, and its time %v", stored.Mode, stored.ModTime)
 	}
-	f := file{name: r.Key, mode: stored.Mode, size: int64(len(stored.Content)), mtime: stored.ModTime, content: stored.Content}
+	f := file{
+		name:    r.Key,
+		mode:    stored.Mode,
+		size:    int64(len(stored.Content)),
+		mtime:   stored.ModTime,
+		content: stored.Content,
+	}
 	ip, _, err := f.lease()
 	if err != nil {
 		return file{}, fmt.Errorf("it is not a lease: %w", err)
@@ -182,14 +187,14 @@ func (r *restoration) decode(pool string, rs []ipam.Record) {
 		if err == nil && names[f.name] {
 			err = fmt.Errorf("%w: another record goes there first", ipam.ErrTaken)
 		}
-		if r.files[i], r.errs[i] = f, err; err != nil {
+		r.files[i] = f
+		r.errs[i] = err
+		if err != nil {
 			continue
 		}
 		names[f.name] = true
 		_, of, _ := f.lease()
-		if owners[i] = of.String(); of.id == "" {
-			owners[i] = f.name // an empty file has no siblings
-		}
+		owners[i] = cmp.Or(of.String(), f.name) // an empty file has no siblings
 		valid = append(valid, i)
 	}
 	r.groups = ipam.ByPool(valid, func(i int) string { return owners[i] })

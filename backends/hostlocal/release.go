@@ -17,8 +17,8 @@ import (
 // time for the write.
 const lockWait = ipam.Freshness / 2
 
-// A releasing is the release of leases of one network.
-type releasing struct {
+// A networkRelease is the release of leases of one network.
+type networkRelease struct {
 	*Backend
 	network string
 	d       *folder
@@ -32,17 +32,20 @@ type releasing struct {
 // plugins' DEL for each other attachment, several at a time. That also cleans up what else they
 // made. It removes the file if DEL did not.
 func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
-	one := func(string) int64 { return 1 }
-	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
+	takes := func(string) int64 { return 1 }
+	return ipam.EachPool(ctx, ws, b.room, takes, func(pool string, ws []ipam.Warrant) []error {
 		return b.releaseNetwork(ctx, pool, ws)
 	})
 }
 
 // releaseNetwork releases leases of one network.
 func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.Warrant) []error {
-	r := &releasing{
-		Backend: b, network: path.Base(pool),
-		ws: slices.Clone(ws), as: make([]ipam.Allocation, len(ws)), errs: make([]error, len(ws)),
+	r := &networkRelease{
+		Backend: b,
+		network: path.Base(pool),
+		ws:      slices.Clone(ws),
+		as:      make([]ipam.Allocation, len(ws)),
+		errs:    make([]error, len(ws)),
 	}
 	files, attached, err := r.begin(pool)
 	if err != nil {
@@ -69,7 +72,7 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 
 // begin opens the folder, and sorts the warrants into files to remove and attachments that have
 // a DEL. The folder is nil if it no longer exists. It is an error if other nodes may use it.
-func (r *releasing) begin(pool string) (files []int, attached []detachment, err error) {
+func (r *networkRelease) begin(pool string) (files []int, attached []detachment, err error) {
 	known, err := openCache(r.settings.CacheDir)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +84,9 @@ func (r *releasing) begin(pool string) (files []int, attached []detachment, err 
 		if err == nil && !addressOf(a.Key).IsValid() {
 			err = fmt.Errorf("%s is not a lease of %s", a.Key, pool)
 		}
-		if r.as[i], r.errs[i] = a, err; err == nil {
+		r.as[i] = a
+		r.errs[i] = err
+		if err == nil {
 			valid = append(valid, i)
 		}
 	}
@@ -114,9 +119,9 @@ func (r *releasing) begin(pool string) (files []int, attached []detachment, err 
 
 // delFor returns the DEL of the attachment of a group. It reports false if there is none, or if
 // an allocation that DEL would release has no warrant.
-func (r *releasing) delFor(known cache, indices []int) (func(context.Context) error, bool) {
+func (r *networkRelease) delFor(known cache, indices []int) (func(context.Context) error, bool) {
 	a := r.as[indices[0]]
-	if r.sizeOf(a.Group) != len(indices) {
+	if (*r.sizes.Load())[a.Group] != len(indices) {
 		return nil, false
 	}
 	e, err := known.find(r.network, attachment{a.Owner.Sandbox, a.Owner.Interface})
@@ -128,7 +133,7 @@ func (r *releasing) delFor(known cache, indices []int) (func(context.Context) er
 
 // openPool opens the folder of a network in one of the data folders.
 func (b *Backend) openPool(pool string) (*folder, error) {
-	p, err := readPlaces(b.settings)
+	p, err := readNetworkDirs(b.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +156,7 @@ func answerAll(errs []error, indices []int, err error) {
 }
 
 // remove removes the files of some warrants under the plugin's lock.
-func (r *releasing) remove(ctx context.Context, indices []int) {
+func (r *networkRelease) remove(ctx context.Context, indices []int) {
 	if len(indices) == 0 {
 		return
 	}
@@ -170,7 +175,7 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 
 // unlocked reports whether the lock can be taken now, and otherwise sets the answers for the
 // attachments. If a plugin hung holding it, each DEL would wait until delTimeout.
-func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
+func (r *networkRelease) unlocked(ctx context.Context, attached []detachment) bool {
 	if len(attached) == 0 {
 		return true
 	}
@@ -186,7 +191,7 @@ func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 }
 
 // removeOne removes the file of a warrant, if it is still as listed.
-func (r *releasing) removeOne(ctx context.Context, w ipam.Warrant) error {
+func (r *networkRelease) removeOne(ctx context.Context, w ipam.Warrant) error {
 	a, err := w.Allocation()
 	if err != nil {
 		return err
@@ -205,17 +210,22 @@ func (r *releasing) removeOne(ctx context.Context, w ipam.Warrant) error {
 
 // holds reports whether the folder has the allocation as listed. The error wraps
 // ipam.ErrChanged if the file is a different one by now.
-func (r *releasing) holds(a ipam.Allocation) (bool, error) {
-	f, err := r.d.read(a.Key, maxLease)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+func (r *networkRelease) holds(a ipam.Allocation) (bool, error) {
+	_, err := r.d.asListed(a)
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	case err != nil:
-		return false, err
-	case !f.mode.IsRegular() || f.token() != a.Token:
-		return false, fmt.Errorf("%w: %s", ipam.ErrChanged, f.owner())
 	}
-	return true, nil
+	return err == nil, err
+}
+
+// asListed returns the file of an allocation. The error wraps fs.ErrNotExist if there is none, and
+// ipam.ErrChanged if it is a different one by now.
+func (d *folder) asListed(a ipam.Allocation) (file, error) {
+	f, err := d.read(a.Key, maxLease)
+	if err == nil && (!f.mode.IsRegular() || f.token() != a.Token) {
+		err = fmt.Errorf("%w: %s", ipam.ErrChanged, f.owner())
+	}
+	return f, err
 }
 
 // owner says whose file it is, as text.

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -60,16 +61,16 @@ const (
 
 // open opens the folder, which must be as Check requires, or with names a folder below it.
 func (f *Folder) open(m mode, below ...string) (*os.Root, error) {
-	root, err := os.OpenRoot(filepath.Dir(f.path))
-	if err != nil {
-		return nil, f.badPlace(fmt.Errorf("%s: %w", f.path, err))
-	}
 	path := filepath.Dir(f.path)
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, f.unusable(fmt.Errorf("%s: %w", f.path, err))
+	}
 	for _, name := range append([]string{filepath.Base(f.path)}, below...) {
 		folder, err := openFolder(root, name, m)
 		path = filepath.Join(path, name)
 		if err := errors.Join(err, root.Close()); err != nil {
-			return nil, f.badPlace(fmt.Errorf("%s: %w", path, err))
+			return nil, f.unusable(fmt.Errorf("%s: %w", path, err))
 		}
 		root = folder
 	}
@@ -80,12 +81,11 @@ func (f *Folder) open(m mode, below ...string) (*os.Root, error) {
 // user but root, or be writable by others.
 func openFolder(above *os.Root, name string, m mode) (*os.Root, error) {
 	if m == made {
-		if err := above.Mkdir(name, 0o700); err == nil {
+		err := above.Mkdir(name, 0o700)
+		if err == nil {
 			err = syncFolder(above)
-			if err != nil {
-				return nil, err
-			}
-		} else if !errors.Is(err, fs.ErrExist) {
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
@@ -128,9 +128,9 @@ func ofRootOrSelf(info fs.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// badPlace returns the error as an *ipam.InputError if nothing can be written to the folder
+// unusable returns the error as an *ipam.InputError if nothing can be written to the folder
 // until the user changes something.
-func (f *Folder) badPlace(err error) error {
+func (f *Folder) unusable(err error) error {
 	hint := "name another one with --state-dir"
 	switch {
 	case errors.Is(err, errOpenToOthers):
@@ -219,12 +219,10 @@ const (
 // messages: a file whose lock is not taken is free, no matter what it says.
 type Lock struct {
 	folder *Folder
-
-	mu   sync.Mutex
-	held heldLock
+	held   atomic.Pointer[heldLock] // nil before the first Acquire
 }
 
-// A heldLock is where a lock was taken; zero if none was.
+// A heldLock has the folder and the file of a lock that was taken.
 type heldLock struct{ root, file fs.FileInfo }
 
 // Lock returns the lock of the folder.
@@ -241,19 +239,21 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
+	path := l.folder.at(lockName)
 	file, err := openRegular(root, lockName, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, l.folder.badPlace(fmt.Errorf("%s: %w", l.folder.at(lockName), err))
+		return nil, l.folder.unusable(fmt.Errorf("%s: %w", path, err))
 	}
-	if err := flock(file); err != nil {
+	err = flock(file)
+	if errors.Is(err, errTaken) {
 		defer func() { _ = file.Close() }()
-		if errors.Is(err, errTaken) {
-			return nil, l.lockedBy(file)
-		}
-		return nil, fmt.Errorf("%s: %w", l.folder.at(lockName), err)
+		return nil, l.lockedBy(file)
 	}
-	if err := l.hold(root, file); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", l.folder.at(lockName), err), file.Close())
+	if err == nil {
+		err = l.remember(root, file)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
 	// On a full disk, the lock is held without the name of its holder.
 	if err := file.Truncate(0); err == nil {
@@ -265,26 +265,22 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
-// hold notes where the lock was taken.
-func (l *Lock) hold(root *os.Root, file *os.File) error {
-	var held heldLock
-	var err error
-	if held.root, err = root.Stat("."); err == nil {
-		held.file, err = file.Stat()
+// remember notes which folder and which file the lock was taken in, for Lapsed.
+func (l *Lock) remember(root *os.Root, file *os.File) error {
+	folder, err := root.Stat(".")
+	info, fileErr := file.Stat()
+	if err := cmp.Or(err, fileErr); err != nil {
+		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = held
-	return err
+	l.held.Store(&heldLock{folder, info})
+	return nil
 }
 
 // Lapsed implements reaper.Lock. The kernel keeps the lock, also while the process is stopped; but
 // another run takes another lock once the path of the folder, or of the lock in it, names another one.
 func (l *Lock) Lapsed() error {
-	l.mu.Lock()
-	held := l.held
-	l.mu.Unlock()
-	if held == (heldLock{}) {
+	held := l.held.Load()
+	if held == nil {
 		return nil
 	}
 	root, err := l.folder.open(existing)
@@ -293,11 +289,9 @@ func (l *Lock) Lapsed() error {
 	}
 	defer func() { _ = root.Close() }()
 	folder, err := root.Stat(".")
-	if err == nil && !os.SameFile(folder, held.root) {
-		err = errReplaced
-	}
 	file, fileErr := root.Lstat(lockName)
-	if err = cmp.Or(err, fileErr); err == nil && !os.SameFile(file, held.file) {
+	err = cmp.Or(err, fileErr)
+	if err == nil && !(os.SameFile(folder, held.root) && os.SameFile(file, held.file)) {
 		err = errReplaced
 	}
 	if err != nil {

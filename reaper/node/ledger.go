@@ -41,6 +41,9 @@ type version [sha256.Size]byte
 // Ledgers returns the ledger of the folder.
 func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
 
+// path returns the path of the file, for messages.
+func (l *Ledgers) path() string { return l.folder.at(ledgerName) }
+
 // Capacity implements ledger.Store.
 func (*Ledgers) Capacity() int { return maxLedger }
 
@@ -58,22 +61,21 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	defer func() { _ = root.Close() }()
 	data, have, err := readLedger(root)
 	if err != nil {
-		return ledger.Ledger{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+		return ledger.Ledger{}, fmt.Errorf("%s: %w", l.path(), err)
 	}
 	if have == (version{}) {
 		return ledger.Ledger{}, nil
 	}
-	var memory ledger.Ledger
 	if len(data) > maxLedger {
-		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", ledger.ErrDamaged, maxLedger)
-	} else {
-		memory, err = ledger.Decode(data)
+		l.have = have
+		return ledger.Ledger{}, fmt.Errorf("%s: %w: at most %d bytes are read, and it has more", l.path(), ledger.ErrDamaged, maxLedger)
 	}
+	memory, err := ledger.Decode(data)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) { // a newer version's file stays
 		l.have = have
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+		err = fmt.Errorf("%s: %w", l.path(), err)
 	}
 	return memory, err
 }
@@ -93,7 +95,7 @@ func (l *Ledgers) Changed(ctx context.Context) (bool, error) {
 		err = errors.New("it is gone")
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+		return false, fmt.Errorf("%s: %w", l.path(), err)
 	}
 	return there != l.have, nil
 }
@@ -116,7 +118,7 @@ func readLedger(root *os.Root) ([]byte, version, error) {
 func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
 	data := memory.Encode()
 	if len(data) > maxLedger {
-		return fmt.Errorf("%s would have %d bytes, at most %d are read", l.folder.at(ledgerName), len(data), maxLedger)
+		return fmt.Errorf("%s would have %d bytes, at most %d are read", l.path(), len(data), maxLedger)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,12 +135,12 @@ func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
 	defer func() { _ = lock.Close() }()
 	switch _, there, err := readLedger(root); {
 	case err != nil:
-		return fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+		return fmt.Errorf("%s: %w", l.path(), err)
 	case there != l.have:
-		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), ipam.ErrAgain)
+		return fmt.Errorf("another process wrote %s meanwhile: %w", l.path(), ipam.ErrAgain)
 	}
 	if err := replace(root, data); err != nil {
-		return l.folder.badPlace(fmt.Errorf("write %s: %w", l.folder.at(ledgerName), err))
+		return l.folder.unusable(fmt.Errorf("write %s: %w", l.path(), err))
 	}
 	l.have = sha256.Sum256(data)
 	return nil
