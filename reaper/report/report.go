@@ -187,6 +187,7 @@ func (c *Counts) add(v judge.Verdict, o Fate) {
 		c.NotBegun++
 	case Failed:
 		c.Failed++
+	default: // nothing was begun
 	}
 }
 

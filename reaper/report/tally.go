@@ -180,7 +180,7 @@ func (t *tally) fill(address []holding) {
 	}
 	for _, h := range address {
 		if n := t.pools[h.pool].network; n != nil && n.fate != Unknown {
-			n.filling.add(n.fate, n.handsOut(h.ip))
+			n.add(n.fate, n.handsOut(h.ip))
 			n.fate = Unknown
 		}
 	}
@@ -411,10 +411,10 @@ func (f *filling) add(fate Fate, inside bool) {
 	case status != Released:
 		f.Other++
 	}
-	switch fate {
-	case ByName:
+	if fate == ByName {
 		f.ByName++
-	case Protected:
+	}
+	if fate == Protected {
 		f.Protected++
 	}
 }
