@@ -25,7 +25,7 @@ func (r *run) checkLimits(n *round) error {
 		return nil
 	}
 	n.refuse(refusals)
-	return &judge.LimitError{Refusals: refusals, Released: len(r.past.released)}
+	return &judge.LimitError{Refusals: refusals, Released: len(r.earlier.released)}
 }
 
 // refuse notes why the plan is refused. What is due stays in its store.
@@ -55,7 +55,7 @@ func (r *run) checkStores(n *round, known ledger.Ledger) error {
 		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
 	}
 	n.refuse([]judge.Refusal{refusal})
-	return ipam.BadInput(fmt.Errorf("%w: %s; %s", ErrAnotherStore, text, judge.Released(len(r.past.released))), refusal.Remedy)
+	return ipam.BadInput(fmt.Errorf("%w: %s; %s", ErrAnotherStore, text, judge.Released(len(r.earlier.released))), refusal.Remedy)
 }
 
 // otherStores says of each store outside the API server that it is not the one that the ledger has.

@@ -25,7 +25,7 @@ func (r *run) compare(n *round) *report.Comparison {
 		return &report.Comparison{Missing: printable.Error(err), Changes: []report.Change{}}
 	}
 	verdicts := r.judge(n.now, p, n.stock, n.ledger)
-	plan := judge.PlanOf(verdicts, n.inventory, r.past.spent).Select(n.selection.Of(verdicts.Decisions))
+	plan := judge.PlanOf(verdicts, n.inventory, r.earlier.spent).Select(n.selection.Of(verdicts.Decisions))
 	c := report.Compare(verdicts, n.verdicts, n.selected)
 	c.Refused, _ = r.refusals(n, plan, p)
 	return c

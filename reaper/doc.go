@@ -30,6 +30,10 @@
 // release.go, is all that it did about one allocation. The report is made once, at the end, with what
 // messages.go gathered on the way. carry.go is what a release has in common with a restore.
 //
-// restore.go puts back what a run released, with the same parts. files.go is what a dry run on dumped files
-// adds.
+// guard.go is what may stop the releases after the plan, and endpoints.go reads what stores have beside their
+// allocations. names.go looks up the names of a selection, and compare.go compares with the installed policy.
+// findings.go looks, after the releases, for what is wrong with the addresses that pods show.
+//
+// restore.go puts back what a run released, with the same parts: restoreowners.go says what must not go back, and
+// restorewrite.go writes the rest. files.go is what a dry run on dumped files adds.
 package reaper

@@ -228,7 +228,7 @@ func (r *run) endedBy(err error) ledger.Run {
 	}
 	released := func(i int) bool { return outcomes[i] == report.Released }
 	left := func(i int) bool { return released(i) || outcomes[i] == report.NotBegun }
-	counts := report.CountFreed(r.round.verdicts, r.past.released, planned, released, left)
+	counts := report.CountFreed(r.round.verdicts, r.earlier.released, planned, released, left)
 	own := ledger.Run{
 		ID: r.info.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
 		Selection: shortened(r.Selection.String()), Overrides: shortened(r.Overrides),

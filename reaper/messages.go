@@ -41,7 +41,7 @@ func (m *messages) fail(err error) {
 		m.logged = make(map[string]bool)
 	}
 	m.logged[like] = true
-	m.log(m.logger.Error)("failed", "err", printable.Error(err))
+	m.quiet(m.logger.Error)("failed", "err", printable.Error(err))
 }
 
 // failAndWarn is fail for a failure of the run as a whole: the report has it as a
@@ -55,7 +55,7 @@ func (m *messages) failAndWarn(err error) {
 // error.
 func (m *messages) failPools(attempts []*attempt, what string) {
 	for _, pool := range ipam.ByPool(attempts, (*attempt).pool) {
-		first := pool[0].Allocation()
+		first := pool[0].allocation()
 		m.fail(&report.PoolFailure{Backend: first.Backend, Pool: first.Pool, What: fmt.Sprint(len(pool)) + what, Err: pool[0].err})
 	}
 }
@@ -63,13 +63,13 @@ func (m *messages) failPools(attempts []*attempt, what string) {
 // warn adds sentences to the log and to the report.
 func (m *messages) warn(sentences ...string) {
 	for _, sentence := range sentences {
-		m.log(m.logger.Warn)("warning", "text", sentence)
+		m.quiet(m.logger.Warn)("warning", "text", sentence)
 		m.addWarning(sentence)
 	}
 }
 
-// log returns how to log what the report also says: as write does, unless the terminal shows the report.
-func (m *messages) log(write func(message string, args ...any)) func(message string, args ...any) {
+// quiet logs at debug level if the terminal shows the report, which says the same.
+func (m *messages) quiet(write func(message string, args ...any)) func(message string, args ...any) {
 	if m.shown {
 		return m.logger.Debug
 	}
@@ -88,7 +88,7 @@ func (m *messages) addWarning(sentence string) {
 
 // caveat adds a sentence that changes what the figures of the report mean.
 func (m *messages) caveat(sentence string) {
-	m.log(m.logger.Warn)("warning", "text", sentence)
+	m.quiet(m.logger.Warn)("warning", "text", sentence)
 	m.caveats = append(m.caveats, sentence)
 }
 
@@ -107,7 +107,7 @@ func (m *messages) countFailures(err error) {
 	}
 	for _, group := range report.Alike(partial.Unwrap()) {
 		if group.Count > 1 {
-			m.log(m.logger.Error)("equal failures", "count", group.Count, "first", printable.Error(group.First))
+			m.quiet(m.logger.Error)("equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
 }

@@ -55,10 +55,10 @@ func (s *search) err(hint string) error {
 // only its own pods. Only the first round looks: what it releases may be the last of a pool.
 func (r *run) resolveNames(ctx context.Context, n round) error {
 	s := n.selection
-	if r.past.resolved || s.Everything() {
+	if r.earlier.resolved || s.Everything() {
 		return nil
 	}
-	r.past.resolved = true
+	r.earlier.resolved = true
 	allocated := make(map[netip.Addr]bool)
 	allocations := func(yield func(*ipam.Allocation) bool) {
 		for _, d := range n.verdicts.Decisions {

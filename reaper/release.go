@@ -144,14 +144,14 @@ func (r *run) release(ctx context.Context, n round) {
 			why = cmp.Or(why, a.err)
 		}
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
-			r.past.spent[a.allocation().Backend]++
+			r.earlier.spent[a.allocation().Backend]++
 		}
 	}
 	if unbegun > 0 {
 		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), why))
 	}
-	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
-		r.failAndWarn(r.past.lacking)
+	if r.earlier.lacking = confirmer.Lacking(); r.earlier.lacking != nil {
+		r.failAndWarn(r.earlier.lacking)
 	}
 }
 

@@ -60,7 +60,7 @@ type run struct {
 	Options
 	*messages
 	info     report.RunInfo
-	past     past
+	earlier  earlierRounds
 	round    round       // the latest one
 	recorded journal.Run // this run, as its journal has it; zero before the first write
 
@@ -70,8 +70,8 @@ type run struct {
 	guard  *guard        // of the releases of the round
 }
 
-// A past is what the rounds of a run leave to the next one.
-type past struct {
+// earlierRounds are what the rounds of a run leave to the next one.
+type earlierRounds struct {
 	released []report.Entry
 	spent    map[string]int // addresses that were released, by backend
 	memory   ledger.Ledger  // of a dry run, which stores no ledger
@@ -102,7 +102,7 @@ type round struct {
 func newRun(o Options, dryRun bool) *run {
 	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, shown: o.Shown, caveats: slices.Clone(o.Caveats)}}
 	r.round.layout = report.NewLayout(ipam.Inventory{})
-	r.past.spent = make(map[string]int)
+	r.earlier.spent = make(map[string]int)
 	return r
 }
 
@@ -156,19 +156,19 @@ func (r *run) makeRound(ctx context.Context) error {
 	// 1. Allocations are listed first and pods second: a pod that was there when its allocation was
 	// listed is missing from the census only if it is gone. The ledger knows since when allocations
 	// have been ownerless.
-	stock, listErr := r.takeStock(ctx)
+	taken, censusErr := r.takeStock(ctx)
 
 	// 2. One decision for each allocation, and the plan to release the orphans. Without a census,
 	// all are held.
-	n.stock = stock
+	n.stock = taken
 	n.now = r.Now().UTC()
-	if r.Files != nil && listErr == nil {
+	if r.Files != nil && censusErr == nil {
 		n.ledger = r.withoutHistory(n)
 	}
 	n.verdicts = r.judge(n.now, r.Policy, n.stock, n.ledger)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
-	if listErr != nil {
-		return listErr
+	if censusErr != nil {
+		return censusErr
 	}
 	if r.Files != nil {
 		r.warnOfDump(n.verdicts)
@@ -176,7 +176,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	if err := r.resolveNames(ctx, *n); err != nil {
 		return err
 	}
-	n.plan = judge.PlanOf(n.verdicts, n.inventory, r.past.spent).Select(n.selected)
+	n.plan = judge.PlanOf(n.verdicts, n.inventory, r.earlier.spent).Select(n.selected)
 	n.attempts = attemptsOf(n.plan)
 	n.comparison = r.compare(n)
 	r.warnOf(ctx, n)
@@ -275,7 +275,7 @@ func (r *run) endDryRun(ctx context.Context, n round) error {
 	clock := r.checkClock()
 	switch {
 	case !r.Remember:
-		r.past.memory = r.nextLedger(n, n.ledger)
+		r.earlier.memory = r.nextLedger(n, n.ledger)
 	case n.ledgerRead && clock == nil:
 		r.saveVerdicts(ctx, n)
 	}
@@ -296,7 +296,7 @@ func (r *run) failed() error {
 // did not finish is among them, because no later round tries it again.
 func (r *run) partial() error {
 	failures := slices.Clone(r.failures)
-	for _, e := range r.past.released {
+	for _, e := range r.earlier.released {
 		if e.Error != "" {
 			failures = append(failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})
 		}
@@ -308,7 +308,7 @@ func (r *run) partial() error {
 func (r *run) endRound() {
 	for _, a := range r.round.attempts {
 		if a.released() {
-			r.past.released = append(r.past.released, report.EntryOf(a.decision, a.done()))
+			r.earlier.released = append(r.earlier.released, report.EntryOf(a.decision, a.done()))
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (r *run) report() report.Report {
 	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Comparison: n.comparison, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
+		ProtectedBy: n.protectedBy, Earlier: r.earlier.released, Found: n.found, Comparison: n.comparison, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
 			return r.lasts && d.KnownTo(r.stored)
 		},
@@ -346,9 +346,9 @@ func (r *run) report() report.Report {
 // not be read, or an earlier round found that lists lack pods. The ledger may know that the node
 // of a pod is cut off, or that half of the pods vanished.
 func (r *run) mayRelease(s stock) error {
-	if r.past.lacking != nil {
-		r.fail(r.past.lacking)
-		return r.past.lacking
+	if r.earlier.lacking != nil {
+		r.fail(r.earlier.lacking)
+		return r.earlier.lacking
 	}
 	if !s.ledgerRead {
 		return errNoLedger

@@ -138,7 +138,7 @@ func (r *run) checkLedger(s *stock, err error) {
 	r.stored = s.ledger
 	r.lasts = r.lasts || !s.ledger.Equal(ledger.Ledger{})
 	if !r.remembers() {
-		s.ledger = s.ledger.Merge(r.past.memory)
+		s.ledger = s.ledger.Merge(r.earlier.memory)
 	}
 }
 

@@ -270,7 +270,7 @@ func (l *listing) unreadableReason(id string) string {
 	case id == "" || !l.partial && len(l.broken)+len(l.large) == 0 || l.partial && h == nil:
 		return ""
 	case h == nil && len(l.broken) > 0:
-		return "its handle is not among the readable ones, and this is unreadable: " + l.broken[0].Pool
+		return "its handle could not be found, and " + l.broken[0].Pool + " could not be read"
 	case h == nil:
 		return "its handle is missing, and it may have an address in block " + l.large[0].cidr.String() + ", which is too large"
 	}

@@ -62,7 +62,7 @@ func TestLargeBlocks(t *testing.T) {
 			}},
 			{"fd01:0:0:f78b::/64", 0, 1, map[string]string{
 				"10.0.0.1": "", "10.0.0.2": "its sandbox may have another address in block " + large + ", which cannot be read",
-				"10.0.0.3": "its handle is not among the readable ones, and this is unreadable: block " + sh.stored(blocks, "fd01:0:0:f78b::/64", "{}").name,
+				"10.0.0.3": "its handle could not be found, and block " + sh.stored(blocks, "fd01:0:0:f78b::/64", "{}").name + " could not be read",
 			}},
 		} {
 			l := listingOf(

@@ -45,7 +45,7 @@ func (h holder) version() version { return version{h.pool(), h.Metadata.Resource
 // heldBy says, for each overlapping reservation, which IPPool holds or may hold its address for its
 // owner, or lets a pod adopt it elsewhere; empty if there is none. It uses IPPools read after the given time.
 // Without reservations, it reads nothing.
-func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
+func (b *Overlapping) heldBy(ctx context.Context, some []*removal, since time.Time) ([]string, error) {
 	if len(some) == 0 {
 		return nil, nil
 	}
@@ -147,8 +147,8 @@ const ofNames = "abcdefghijklmnopqrstuvwxyz0123456789-./"
 
 // passed adds which NodeSlicePool has given a slice with the address of a reservation to a node that the
 // reservation is not bound to. It lists the NodeSlicePools only if a reservation is bound to a node.
-func (b *Overlapping) passed(ctx context.Context, some []*burial, held []string) error {
-	if !slices.ContainsFunc(some, func(u *burial) bool { return u.r.Adoption == ipam.AdoptedOnNode }) {
+func (b *Overlapping) passed(ctx context.Context, some []*removal, held []string) error {
+	if !slices.ContainsFunc(some, func(u *removal) bool { return u.r.Adoption == ipam.AdoptedOnNode }) {
 		return nil
 	}
 	pools, err := list(ctx, b.client, sliceResource, readSlicePool)

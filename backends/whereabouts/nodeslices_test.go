@@ -265,7 +265,7 @@ func TestReservationStaysIfItsSliceHasPassed(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(tt.pool), listSlices: items(tt.slices)})
 			r := ipam.Allocation{Pool: "kube-system/red-10.0.0.1", Key: "red-10.0.0.1", IP: readings("red-10.0.0.1")[0].ip, Adoption: adoption, AlsoOn: "n3"}
 			r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "web"}, Node: "n1"}
-			some := []*burial{{r: r}}
+			some := []*removal{{r: r}}
 			b := NewOverlapping(client, Settings{}, atOnce)
 			held, err := b.heldBy(t.Context(), some, time.Now())
 			if err == nil {
@@ -284,7 +284,7 @@ func TestReservationStaysIfItsSliceHasPassed(t *testing.T) {
 		listSlices: refuse(apierrors.NewForbidden(schema.GroupResource{Resource: sliceResource}, "", nil)),
 	})
 	r := ipam.Allocation{Adoption: ipam.AdoptedOnNode}
-	if err := NewOverlapping(client, Settings{}, atOnce).passed(t.Context(), []*burial{{r: r}}, []string{""}); err == nil {
+	if err := NewOverlapping(client, Settings{}, atOnce).passed(t.Context(), []*removal{{r: r}}, []string{""}); err == nil {
 		t.Error("NodeSlicePools that may not be listed count as unchanged")
 	}
 }

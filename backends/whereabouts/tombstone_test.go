@@ -226,7 +226,7 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
 			r := ipam.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
 			r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "web-0"}
-			held, err := NewOverlapping(client, Settings{}, atOnce).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
+			held, err := NewOverlapping(client, Settings{}, atOnce).heldBy(t.Context(), []*removal{{r: r}}, time.Now())
 			if err != nil || (held[0] != "") != tt.want {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
 			}

@@ -181,7 +181,7 @@ type Warrant struct {
 
 // A Renewer has given warrants, and can look at their owners again.
 type Renewer interface {
-	// Renew is the function Renew, for warrants that it gave.
+	// Renew looks again at the owners of warrants that it gave: see the function Renew.
 	Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error)
 
 	// Halted returns a *HaltedError if no warrant that it gave permits anything now. It asks no server.

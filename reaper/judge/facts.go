@@ -16,8 +16,9 @@ import (
 // Facts are all the data that a decision may rest on: those of a Case are here, or are worked out
 // from here.
 //
-// The second look takes the Facts of the first one and replaces only the census. So it asks the same
-// table about the same facts. Facts do not change after NewFacts, and are safe for concurrent use.
+// The second look takes the Facts of the first one and replaces only the census and, if others have saved it, the
+// ledger. So it asks the same table about the same facts. Facts do not change once made, and are safe for
+// concurrent use.
 type Facts struct {
 	now    time.Time
 	policy *policy.Compiled

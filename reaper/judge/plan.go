@@ -33,7 +33,7 @@ func (o Orphan) Allocation() *ipam.Allocation {
 // A Plan has the orphans that a run is about to release.
 type Plan struct {
 	Decisions []Decision
-	Due       []int // the indices of the orphans among the decisions
+	Due       []int // the indices of the orphans among the decisions, as far as they are selected
 
 	groups   map[string][]*Decision // on the orphans of each group
 	before   map[string]int         // addresses that earlier rounds of the same run released, by backend
@@ -426,10 +426,10 @@ func (s Selection) of(allocations []*ipam.Allocation) []bool {
 
 // spread selects what is bound to a selected allocation, directly or through others.
 func spread(allocations []*ipam.Allocation, selected []bool) {
-	bound := make(map[bond][]int)
-	var next []int // those whose bonds were not followed yet
+	bound := make(map[groupKey][]int)
+	var next []int // those whose keys were not followed yet
 	for i, a := range allocations {
-		for _, b := range bondsOf(a) {
+		for _, b := range groupKeysOf(a) {
 			bound[b] = append(bound[b], i)
 		}
 		if selected[i] {
@@ -440,7 +440,7 @@ func spread(allocations []*ipam.Allocation, selected []bool) {
 		last := len(next) - 1
 		i := next[last]
 		next = next[:last]
-		for _, b := range bondsOf(allocations[i]) {
+		for _, b := range groupKeysOf(allocations[i]) {
 			for _, other := range bound[b] {
 				if !selected[other] {
 					selected[other] = true
@@ -452,23 +452,23 @@ func spread(allocations []*ipam.Allocation, selected []bool) {
 	}
 }
 
-// A bond is what the allocations of one ADD have in common.
-type bond struct {
+// A groupKey is what the allocations of one ADD have in common.
+type groupKey struct {
 	group string
 	pod   ipam.PodRef
 	ip    netip.Addr
 }
 
-// bondsOf returns the bonds of an allocation.
-func bondsOf(a *ipam.Allocation) []bond {
-	var bonds []bond
+// groupKeysOf returns the keys of an allocation.
+func groupKeysOf(a *ipam.Allocation) []groupKey {
+	var keys []groupKey
 	if a.Group != "" {
-		bonds = append(bonds, bond{group: a.Group})
+		keys = append(keys, groupKey{group: a.Group})
 	}
 	if a.HoldsAddress() && a.IP.IsValid() && a.NamesPod() {
-		bonds = append(bonds, bond{pod: a.Owner.Pod, ip: a.IP})
+		keys = append(keys, groupKey{pod: a.Owner.Pod, ip: a.IP})
 	}
-	return bonds
+	return keys
 }
 
 // Select returns the plan without the orphans that are not selected. selected is by index; nil

@@ -32,10 +32,10 @@ func NewSecondLook(census census.Census) *SecondLook {
 	return &SecondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[*ipam.Allocation]answer)}
 }
 
-// StillOrphaned asks the same rules about the same facts of the orphan and its siblings, with the
-// new census and ledger. What a restore put back since the first look is kept under any policy. It returns when the first of their owners was looked at, or an error that says why
-// the allocation is kept: it wraps ErrReturned, ErrKept or ErrAgain, and ErrNoWarrant for the zero
-// Orphan.
+// StillOrphaned asks the same rules about the same facts of the orphan and its siblings, with the new census and
+// ledger. It keeps what a restore put back since the first look, whatever the policy says. It returns when the first
+// of their owners was looked at, or why the allocation is kept: an error that wraps ErrReturned, ErrKept or
+// ErrAgain, and ErrNoWarrant for the zero Orphan.
 func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
 	if o.decision == nil || o.decision.facts == nil {
 		return time.Time{}, ipam.ErrNoWarrant

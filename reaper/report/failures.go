@@ -46,14 +46,14 @@ func Likeness(err error) string {
 	return particular.ReplaceAllString(text, "#")
 }
 
-// A Likes is a number of equal failures.
-type Likes struct {
+// A FailureGroup is a set of failures with the same text.
+type FailureGroup struct {
 	First error
 	Count int
 }
 
 // Error is the first failure, with the number of all.
-func (l *Likes) Error() string {
+func (l *FailureGroup) Error() string {
 	if l.Count == 1 {
 		return printable.Error(l.First)
 	}
@@ -61,13 +61,13 @@ func (l *Likes) Error() string {
 }
 
 // Alike groups equal failures, in the order of the first of each group.
-func Alike(failures []error) []*Likes {
-	var groups []*Likes
-	known := make(map[string]*Likes)
+func Alike(failures []error) []*FailureGroup {
+	var groups []*FailureGroup
+	known := make(map[string]*FailureGroup)
 	for _, err := range failures {
 		key := Likeness(err)
 		if known[key] == nil {
-			known[key] = &Likes{First: err}
+			known[key] = &FailureGroup{First: err}
 			groups = append(groups, known[key])
 		}
 		known[key].Count++

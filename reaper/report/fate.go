@@ -7,7 +7,8 @@ import (
 )
 
 // A Fate is what became of an allocation in a run or in a restore, and so of its address. The greater one
-// keeps the address more firmly; Unknown keeps it as InUse does.
+// keeps the address more firmly. Unknown is that of an attempt that is not decided yet: Entry.Fate works out
+// the fate of an entry from the outcome of its attempt and the verdict, and is never Unknown.
 type Fate uint8
 
 // The fates. Those up to Protected are of what leaked.

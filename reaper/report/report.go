@@ -265,7 +265,7 @@ type Entry struct {
 	Created   *time.Time       `json:"created,omitempty"` // when it was allocated, if the store says
 	FirstSeen *time.Time       `json:"firstSeen,omitempty"`
 	Due       *time.Time       `json:"due,omitempty"`
-	Outcome   Fate             `json:"outcome"` // of its attempt
+	Outcome   Fate             `json:"outcome"` // of its attempt; see Fate for what became of the allocation
 	Error     string           `json:"error,omitempty"`
 
 	Network string        `json:"-"` // see ipam.Allocation

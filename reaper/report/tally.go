@@ -81,7 +81,7 @@ func newTally(r *Report, f *Results) *tally {
 // add adds an entry. What is not wanted counts for its pool and its address alone.
 func (t *tally) add(e Entry, wanted bool) {
 	ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
-	pool := t.hold(e.pool(), e.Network, ip, len(t.Entries))
+	pool := t.record(e.pool(), e.Network, ip, len(t.Entries))
 	if len(t.Entries) < len(t.results.Earlier) {
 		pool.before++
 	}
@@ -97,14 +97,14 @@ func (t *tally) add(e Entry, wanted bool) {
 
 // addInUse adds an allocation in use that gets no entry.
 func (t *tally) addInUse(a *ipam.Allocation, wanted bool) {
-	pool := t.hold(ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Network, a.IP, noEntry)
+	pool := t.record(ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Network, a.IP, noEntry)
 	if wanted {
 		t.count(pool, a.Backend, judge.InUse, Kept)
 	}
 }
 
-// hold takes an address, if there is one, for the pass over addresses. It returns the pool.
-func (t *tally) hold(ref ipam.PoolRef, network string, ip netip.Addr, entry int) *poolTally {
+// record notes that the pool has an address, if there is one. It returns the pool.
+func (t *tally) record(ref ipam.PoolRef, network string, ip netip.Addr, entry int) *poolTally {
 	i, ok := t.indexOf[ref]
 	if !ok {
 		rest := ipam.PoolRef{Name: network} // no backend has an empty name

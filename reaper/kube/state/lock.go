@@ -47,7 +47,7 @@ type Lock struct {
 	name      string // for messages
 	now       func() time.Time
 	logger    *slog.Logger
-	taken     atomic.Pointer[tenure] // the last one; nil if there was none
+	taken     atomic.Pointer[term] // the last one; nil if there was none
 }
 
 // NewLock returns the lock of a namespace.
@@ -71,7 +71,7 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}
 	ctx = ipam.Unqueued(ctx) // the lease might expire while it waits
 	began := l.now()
-	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(began.Truncate(time.Microsecond)), renewed: began}
+	t := &term{Lock: l, holder: holder, since: metav1.NewMicroTime(began.Truncate(time.Microsecond)), renewed: began}
 	var locked *reaper.LockedError
 	err = kube.Patiently(ctx, func(ctx context.Context) error {
 		err := t.take(ctx)
@@ -120,9 +120,9 @@ func (l *Lock) Lapsed() error {
 	return nil
 }
 
-// A tenure is the time for which one holder has the lease. It is not safe for concurrent use, except
+// A term is the time for which one holder has the lease. It is not safe for concurrent use, except
 // for what mu guards.
-type tenure struct {
+type term struct {
 	*Lock
 	holder string
 	since  metav1.MicroTime // in microseconds, as an API server keeps it
@@ -131,12 +131,12 @@ type tenure struct {
 
 	mu      sync.Mutex
 	renewed time.Time // when the last renewal that succeeded was sent, by both clocks
-	lost    bool      // the lease is no longer this tenure's
+	lost    bool      // the lease is no longer this term's
 }
 
 // take takes the lease if it is free. Its write fails if another client writes the lease
 // meanwhile. If the lease is taken, take returns a *reaper.LockedError.
-func (t *tenure) take(ctx context.Context) error {
+func (t *term) take(ctx context.Context) error {
 	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -158,8 +158,8 @@ func (t *tenure) take(ctx context.Context) error {
 	return err
 }
 
-// spec returns the lease at the beginning of the tenure.
-func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
+// spec returns the lease at the beginning of the term.
+func (t *term) spec(transitions int32) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{
 		HolderIdentity:       &t.holder,
 		LeaseDurationSeconds: new(int32(leaseDuration / time.Second)),
@@ -169,15 +169,15 @@ func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
 	}
 }
 
-// has reports whether the lease is this tenure's. Another holder with the same name has another
+// has reports whether the lease is this term's. Another holder with the same name has another
 // time.
-func (t *tenure) has(lease *coordinationv1.Lease) bool {
+func (t *term) has(lease *coordinationv1.Lease) bool {
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == t.holder && t.since.Equal(lease.Spec.AcquireTime)
 }
 
 // keep renews the lease at each tick until ctx ends or the lease is lost. If a renewal
 // fails, the next tick tries again.
-func (t *tenure) keep(ctx context.Context) {
+func (t *term) keep(ctx context.Context) {
 	ticks, stop := t.Ticks()
 	defer stop()
 	for {
@@ -199,8 +199,8 @@ func (t *tenure) keep(ctx context.Context) {
 	}
 }
 
-// end frees the lease if it is still this tenure's, even after ctx has ended.
-func (t *tenure) end(ctx context.Context) {
+// end frees the lease if it is still this term's, even after ctx has ended.
+func (t *term) end(ctx context.Context) {
 	if t.lost {
 		return
 	}
@@ -216,14 +216,14 @@ func (t *tenure) end(ctx context.Context) {
 }
 
 // warnOfLoss logs that the lock is another's.
-func (t *tenure) warnOfLoss() {
+func (t *term) warnOfLoss() {
 	t.logger.Warn("the lock was lost; this run releases nothing more", "lock", t.name, "holder", t.newOwner)
 }
 
-// update writes the lease with a holder: this tenure's to renew it, or none to free it.
+// update writes the lease with a holder: this term's to renew it, or none to free it.
 // Its write fails if another client writes the lease meanwhile. If the lease is lost,
 // update sets t.lost and writes nothing.
-func (t *tenure) update(ctx context.Context, holder string) error {
+func (t *term) update(ctx context.Context, holder string) error {
 	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		lease, err = &coordinationv1.Lease{}, nil // another client deleted the lease

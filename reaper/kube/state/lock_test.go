@@ -87,7 +87,7 @@ func TestLockLapsesByTheClockThatRanFurther(t *testing.T) {
 		{-time.Hour, young, false},
 	} {
 		l := NewLock(fake.NewClientset().CoordinationV1(), ns, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-		l.taken.Store(&tenure{Lock: l, renewed: reapertest.Looked(t, now, tt.monotonic, tt.wall)})
+		l.taken.Store(&term{Lock: l, renewed: reapertest.Looked(t, now, tt.monotonic, tt.wall)})
 		if err := l.Lapsed(); (err != nil) != tt.lapsed || tt.lapsed && !errors.Is(err, ipam.ErrAgain) {
 			t.Errorf("renewed %v ago, and %v by the wall clock: %v", tt.monotonic, tt.wall, err)
 		}

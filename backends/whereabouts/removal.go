@@ -17,8 +17,8 @@ import (
 // That check only avoids a tombstone that would be removed again.
 const poolsFresh = 10 * time.Second
 
-// A burial is the release of one overlapping reservation.
-type burial struct {
+// A removal is the release of one overlapping reservation.
+type removal struct {
 	warrant ipam.Warrant
 	r       ipam.Allocation
 	marked  object // with its tombstone
@@ -27,8 +27,8 @@ type burial struct {
 	over    bool // the answer is final
 }
 
-// end ends the burial with an answer.
-func (u *burial) end(answer error) { u.answer, u.over = answer, true }
+// end ends the removal with an answer.
+func (u *removal) end(answer error) { u.answer, u.over = answer, true }
 
 // Release implements ipam.Backend. It completes each step for all entries before the next:
 //
@@ -45,16 +45,16 @@ func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 // If a crash interrupts this after step 2, the objects are listed as Interrupted, and the next
 // release continues. The same goes for objects whose warrants expire before step 4.
 func (b *Overlapping) Release(ctx context.Context, ws []ipam.Warrant) []error {
-	all := make([]*burial, len(ws))
+	all := make([]*removal, len(ws))
 	for i, w := range ws {
-		all[i] = &burial{warrant: w}
+		all[i] = &removal{warrant: w}
 		var err error
 		if all[i].r, err = w.Allocation(); err != nil {
 			all[i].end(err)
 		}
 	}
 	b.check(ctx, open(all))
-	b.each(ctx, open(all), b.bury)
+	b.each(ctx, open(all), b.mark)
 	b.lookAgain(ctx, open(all))
 	b.each(ctx, open(all), b.finish)
 	errs := make([]error, len(all))
@@ -69,9 +69,9 @@ func (b *Overlapping) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return errs
 }
 
-// open returns the burials that are not over.
-func open(all []*burial) []*burial {
-	var some []*burial
+// open returns the removals that are not over.
+func open(all []*removal) []*removal {
+	var some []*removal
 	for _, u := range all {
 		if !u.over {
 			some = append(some, u)
@@ -80,9 +80,9 @@ func open(all []*burial) []*burial {
 	return some
 }
 
-// each calls do for the burials, several at the same time. It starts none once the context is
+// each calls do for the removals, several at the same time. It starts none once the context is
 // cancelled.
-func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.Context, *burial)) {
+func (b *Overlapping) each(ctx context.Context, some []*removal, do func(context.Context, *removal)) {
 	var g errgroup.Group
 	g.SetLimit(b.atOnce)
 	for _, u := range some {
@@ -95,12 +95,12 @@ func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.
 			return nil
 		})
 	}
-	_ = g.Wait() // the answers are in the burials
+	_ = g.Wait() // the answers are in the removals
 }
 
 // check is step 1. It skips objects into which an earlier attempt put a tombstone.
-func (b *Overlapping) check(ctx context.Context, some []*burial) {
-	some = slices.DeleteFunc(some, func(u *burial) bool {
+func (b *Overlapping) check(ctx context.Context, some []*removal) {
+	some = slices.DeleteFunc(some, func(u *removal) bool {
 		_, begun := b.begun.Load(u.r.Pool)
 		return begun
 	})
@@ -115,9 +115,9 @@ func (b *Overlapping) check(ctx context.Context, some []*burial) {
 	}
 }
 
-// bury is step 2. It does not rewrite the tombstone of an earlier attempt: step 4 finds out
+// mark is step 2. It does not rewrite the tombstone of an earlier attempt: step 4 finds out
 // whether that is still there.
-func (b *Overlapping) bury(ctx context.Context, u *burial) {
+func (b *Overlapping) mark(ctx context.Context, u *removal) {
 	r, err := u.warrant.Allocation()
 	if err != nil {
 		u.end(err)
@@ -139,9 +139,9 @@ func (b *Overlapping) bury(ctx context.Context, u *burial) {
 	}
 }
 
-// lookAgain is step 3. It begins after the last tombstone was written. If it gives a burial an
+// lookAgain is step 3. It begins after the last tombstone was written. If it gives a removal an
 // answer without ending it, the answer is why the object gets its old spec back.
-func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
+func (b *Overlapping) lookAgain(ctx context.Context, some []*removal) {
 	held, err := b.heldBy(ctx, some, time.Now())
 	if err == nil {
 		err = b.passed(ctx, some, held)
@@ -170,7 +170,7 @@ func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 }
 
 // finish is step 4.
-func (b *Overlapping) finish(ctx context.Context, u *burial) {
+func (b *Overlapping) finish(ctx context.Context, u *removal) {
 	b.begun.Delete(u.r.Pool) // the tombstone goes, or has been replaced
 	if u.answer != nil {
 		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
