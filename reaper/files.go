@@ -53,10 +53,13 @@ func once(l *ipam.Listing) {
 	})
 }
 
-// unreadIn returns what the files of a listing lack; nil if it could be read.
+// unreadIn returns what the files of a listing lack altogether; nil if they have a part of it. The listing of a
+// part has failed.
 func unreadIn(l ipam.Listing) *ipam.UnreadError {
 	var unread *ipam.UnreadError
-	errors.As(errors.Join(l.Errors...), &unread)
+	if errors.As(errors.Join(l.Errors...), &unread) && unread.Part && !l.Protects {
+		return nil
+	}
 	return unread
 }
 

@@ -110,6 +110,7 @@ func (s *server) list(request *http.Request, group string, rest []string) (*http
 	builtIn, known := asked[of]
 	switch found := s.lists[of]; {
 	case found != nil && found.part:
+		return nil, &ipam.UnreadError{List: resource.String(), Part: true}
 	case found != nil:
 		name := strings.TrimPrefix(request.URL.Query().Get("fieldSelector"), metav1.ObjectNameField+"=")
 		return found.answer(request, namespace, name), nil

@@ -6,6 +6,7 @@ import "errors"
 // that says nothing about what there is. It wraps ErrRefused.
 type UnreadError struct {
 	List string // what the list has, such as "StatefulSets"
+	Part bool   // the files have a part of the list
 }
 
 // Error names the list.
