@@ -60,7 +60,7 @@ type cacheFile struct {
 	name string
 }
 
-func (f cacheFile) path() string { return f.in.path + "/" + f.name }
+func (c cacheFile) path() string { return c.in.path + "/" + c.name }
 
 // bySandbox returns the files of each sandbox, for all networks. It can be called once.
 func (c cache) bySandbox(ctx context.Context) (map[string][]cacheFile, error) {

@@ -291,7 +291,7 @@ func (l *Lock) Lapsed() error {
 	folder, err := root.Stat(".")
 	file, fileErr := root.Lstat(lockName)
 	err = cmp.Or(err, fileErr)
-	if err == nil && !(os.SameFile(folder, held.root) && os.SameFile(file, held.file)) {
+	if err == nil && (!os.SameFile(folder, held.root) || !os.SameFile(file, held.file)) {
 		err = errReplaced
 	}
 	if err != nil {
