@@ -215,7 +215,7 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 			return d.end(doc)
 		}
 		switch {
-		case doc.List && doc.More && doc.APIVersion != "" && !strings.Contains(doc.APIVersion, "."):
+		case doc.List && doc.More && doc.APIVersion != "" && (!strings.Contains(doc.APIVersion, ".") || strings.HasPrefix(doc.APIVersion, machineGroup+"/")):
 			return fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
 		case doc.Is("", "List"), doc.Is("", "PodList"):
 			d.lists++

@@ -69,7 +69,9 @@ func (s *server) add(doc ipam.Document) {
 		l = &list{apiVersion: doc.APIVersion, kind: kind}
 		s.lists[of] = l
 	}
-	if l.part = l.part || doc.More; !isList {
+	_, known := asked[of]
+	mixed := !known && doc.APIVersion != l.apiVersion // a server converts objects to one version
+	if l.part = l.part || doc.More || mixed; !isList {
 		l.items = append(l.items, doc.Data)
 	}
 }

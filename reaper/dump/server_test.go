@@ -120,8 +120,13 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 }
 
 func TestPartsOfListsByWhichAClusterIsJudgedAreRefused(t *testing.T) {
-	_, err := Read(t.Context(), strings.NewReader(`{"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": "x"}, "items": []}`), []string{Stdin})
-	if err == nil || err.Error() != "stdin: document 1 is only a part of a list: dump the whole list" {
-		t.Errorf("Read: %v", err)
+	for _, part := range []string{
+		`{"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": "x"}, "items": []}`,
+		`{"kind": "VirtualMachineInstanceList", "apiVersion": "kubevirt.io/v1", "metadata": {"continue": "x"}, "items": []}`,
+	} {
+		_, err := Read(t.Context(), strings.NewReader(part), []string{Stdin})
+		if err == nil || err.Error() != "stdin: document 1 is only a part of a list: dump the whole list" {
+			t.Errorf("Read: %v", err)
+		}
 	}
 }
