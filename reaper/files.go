@@ -56,8 +56,8 @@ func once(l *ipam.Listing) {
 // unreadIn returns what the files of a listing lack altogether; nil if they have a part of it. The listing of a
 // part has failed.
 func unreadIn(l ipam.Listing) *ipam.UnreadError {
-	var unread *ipam.UnreadError
-	if errors.As(errors.Join(l.Errors...), &unread) && unread.Part && !l.Protects {
+	unread, is := errors.AsType[*ipam.UnreadError](errors.Join(l.Errors...))
+	if is && unread.Part && !l.Protects {
 		return nil
 	}
 	return unread
@@ -93,7 +93,10 @@ func (s *stock) holdForUnread(objects []*ipam.UnreadError) {
 // and it knows the nodes, as in a later run.
 func (r *run) withoutHistory(n *round) ledger.Ledger {
 	known := n.ledger
-	for i := 0; i < 2 && !r.lasts; i++ {
+	if r.lasts {
+		return known
+	}
+	for range 2 {
 		verdicts := r.judge(n.now, r.Policy, n.stock, known)
 		known = judge.NextLedger(known, verdicts, census.Census{}, n.inventory, time.Time{}).LongAgo()
 	}

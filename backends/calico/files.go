@@ -39,7 +39,7 @@ func newFiles(documents []ipam.Document, atOnce int) *Backend {
 
 // reads reports whether a document other than a custom resource is for newFiles.
 func reads(d ipam.Document) bool {
-	return strings.HasPrefix(d.Key, etcdRoot) || d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data)
+	return strings.HasPrefix(d.Key, etcdRoot) || isRawBlock(d)
 }
 
 // take adds a document. It skips Calico's other keys in etcd.
@@ -76,7 +76,7 @@ func (f *files) take(d ipam.Document) {
 		if a, ok := readAffinity(d.Data); ok {
 			f.owned = append(f.owned, a)
 		}
-	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
+	case isRawBlock(d):
 		f.blocks = append(f.blocks, object{name: d.File + ": " + d.Place, raw: d.Data})
 	}
 }
@@ -107,14 +107,16 @@ func readOffline(d ipam.Document) object {
 	return o
 }
 
-// looksLikeBlock reports whether a JSON document without a kind has the fields of a
-// block, as etcd stores it.
-func looksLikeBlock(data []byte) bool {
+// isRawBlock reports whether a document without a kind has the fields of a block, as etcd stores it.
+func isRawBlock(d ipam.Document) bool {
+	if d.Key != "" || d.Kind != "" {
+		return false
+	}
 	var fields struct {
 		CIDR        json.RawMessage `json:"cidr"`
 		Allocations json.RawMessage `json:"allocations"`
 	}
-	return kube.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
+	return kube.Decode(d.Data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
 // ready implements datastore. What files have does not change, whether Calico was at work or not.

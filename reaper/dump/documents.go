@@ -215,7 +215,7 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 			return d.end(doc)
 		}
 		switch {
-		case doc.List && doc.More && doc.APIVersion != "" && (!strings.Contains(doc.APIVersion, ".") || strings.HasPrefix(doc.APIVersion, machineGroup+"/")):
+		case doc.More && judgesCluster(doc.APIVersion):
 			return fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
 		case doc.Is("", "List"), doc.Is("", "PodList"):
 			d.lists++
@@ -238,6 +238,12 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 		}
 		return ctx.Err()
 	})
+}
+
+// judgesCluster reports whether an API version may have objects by which a run judges a cluster. Kubernetes' own
+// groups of these have no dot.
+func judgesCluster(apiVersion string) bool {
+	return apiVersion != "" && !strings.Contains(apiVersion, ".") || strings.HasPrefix(apiVersion, machineGroup+"/")
 }
 
 // end reads the last document of a dump by ip-reaper.

@@ -71,7 +71,8 @@ func (s *server) add(doc ipam.Document) {
 	}
 	_, known := asked[of]
 	mixed := !known && doc.APIVersion != l.apiVersion // a server converts objects to one version
-	if l.part = l.part || doc.More || mixed; !isList {
+	l.part = l.part || doc.More || mixed
+	if !isList {
 		l.items = append(l.items, doc.Data)
 	}
 }

@@ -23,6 +23,6 @@ const UnreadSays = "the files do not list all "
 
 // IsUnread reports whether an error wraps an *UnreadError.
 func IsUnread(err error) bool {
-	var unread *UnreadError
-	return errors.As(err, &unread)
+	_, is := errors.AsType[*UnreadError](err)
+	return is
 }
