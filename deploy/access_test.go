@@ -9,6 +9,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/backends/calico"
+	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -60,7 +61,7 @@ var rightsOf = map[string][]plugin.Right{
 	"restore": {plugin.Plan, plugin.Restore},
 }
 
-// Promise 5. A plan only reads. "watch" is not
+// Promise 5. A plan only reads, also what backends ask for by their settings. "watch" is not
 // among the verbs: the program holds no watch.
 func TestBackendsPlanWithReadsOnly(t *testing.T) {
 	asked := 0
@@ -69,7 +70,11 @@ func TestBackendsPlanWithReadsOnly(t *testing.T) {
 			continue
 		}
 		var settings any
-		if p.Settings != nil {
+		switch {
+		case p.Name == reservedips.Name:
+			resource := reservedips.ResourceName{Group: "b.example.com", Version: "v1", Resource: "keeps"}
+			settings = &reservedips.Settings{Resources: []reservedips.Resource{{Resource: resource}}}
+		case p.Settings != nil:
 			settings = p.Settings()
 		}
 		for _, rule := range p.Access(settings)[plugin.Plan] {

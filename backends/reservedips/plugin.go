@@ -17,6 +17,7 @@ func Plugin() plugin.Plugin {
 		Name:     Name,
 		Summary:  "Objects of your own resources that keep addresses while their pod is gone",
 		Settings: func() any { return new(Settings) },
+		Access:   access,
 		Protect: plugin.With(func(env plugin.Env, s *Settings) (ipam.Protector, error) {
 			if len(s.Resources) == 0 {
 				return nil, plugin.ErrUnused
@@ -24,6 +25,19 @@ func Plugin() plugin.Plugin {
 			return New(env.Client, s.Resources)
 		}),
 	}
+}
+
+// access has the resources that the policy names.
+func access(settings any) plugin.Access {
+	s, ok := settings.(*Settings)
+	if !ok {
+		return nil
+	}
+	a := make(plugin.Access)
+	for _, one := range s.Resources {
+		a[plugin.Plan] = append(a[plugin.Plan], plugin.Rule(one.Resource.Group, one.Resource.Resource, "list"))
+	}
+	return a
 }
 
 // Settings are backends.reservedIPs of a policy.
