@@ -134,7 +134,12 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	}
 }
 
-var constant = regexp.MustCompile(`(?m)^\t\w+ +(Reason|Outcome) += "(\w+)"`)
+// A reason is a constant, and a fate has its word in a table.
+var (
+	reasonWord = regexp.MustCompile(`(?m)^\t\w+ +Reason += "(\w+)"`)
+	fateWords  = regexp.MustCompile(`(?ms)^var words = \[\.\.\.\]string\{\n(.*?)^\}`)
+	fateWord   = regexp.MustCompile(`: +"([^"]+)"`)
+)
 
 // The pages tell of each reason and each outcome, and their tables have no other.
 func TestPagesHaveEachWordOfTheReport(t *testing.T) {
@@ -144,27 +149,32 @@ func TestPagesHaveEachWordOfTheReport(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
-			want[m[1]] = append(want[m[1]], m[2])
+		for _, m := range reasonWord.FindAllStringSubmatch(string(text), -1) {
+			want["reason"] = append(want["reason"], m[1])
+		}
+		for _, table := range fateWords.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range fateWord.FindAllStringSubmatch(table[1], -1) {
+				want["outcome"] = append(want["outcome"], m[1])
+			}
 		}
 		return err
 	}))
-	if len(want["Reason"]) == 0 || len(want["Outcome"]) == 0 {
+	if len(want["reason"]) == 0 || len(want["outcome"]) == 0 {
 		t.Fatal("the words of the report are not where they were")
 	}
 	var told []string
 	for _, p := range pages(t) {
 		told = append(told, p.spans()...)
 	}
-	for kind, heading := range map[string]string{"Reason": "reason", "Outcome": "outcome"} {
-		for _, word := range want[kind] {
+	for heading, words := range want {
+		for _, word := range words {
 			if !slices.Contains(told, word) {
 				t.Errorf("no page has the %s %s", heading, word)
 			}
 		}
 		for _, cell := range column(t, heading) {
 			for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
-				if !slices.Contains(want[kind], m[1]) {
+				if !slices.Contains(words, m[1]) {
 					t.Errorf("a table has the %s %s, which no report has", heading, m[1])
 				}
 			}

@@ -57,7 +57,6 @@ var words = [...]string{
 	Changed:      "changed",
 	Undecided:    "undecided",
 	Returned:     "returned",
-	InUse:        "in use",
 	Kept:         "kept",
 	AlreadyThere: "present",
 	Restored:     "restored",
