@@ -129,18 +129,27 @@ func (f *clusterFlags) contact(ctx context.Context, w ioStreams, o connectOption
 }
 
 // choose returns the policy that counts. In a pod, it is a file. Elsewhere, the installed one does not
-// matter to a command that judges nothing, or that is a dry run by a file.
+// matter to a command that judges nothing, or that is a dry run by a file. It is read, and the state looked
+// for, beside the first request: none of them needs another's answer.
 func (c contact) choose(ctx context.Context, w ioStreams, o connectOptions) (choice, error) {
 	if c.context == "" || o.stateOnly || o.policyFile != "" && !o.writes {
 		return choice{policy: o.policy}, nil
 	}
-	if err := c.answered(); err != nil {
-		return choice{}, err
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var chosen choice
+	var err error
 	var look sync.WaitGroup
 	look.Go(func() { c.foundState() })
-	chosen, err := choosePolicy(ctx, w, c.core, c.stateIn, o)
+	look.Go(func() { chosen, err = choosePolicy(ctx, w, c.core, c.stateIn, o) })
+	unanswered := c.answered()
+	if unanswered != nil {
+		cancel()
+	}
 	look.Wait()
+	if unanswered != nil {
+		return choice{}, unanswered
+	}
 	if err != nil {
 		found := c.foundState()
 		return choice{}, cmp.Or(found.err, elsewhereFirst(err, found.caveats))
