@@ -236,6 +236,14 @@ func Remember(client rest.Interface) rest.Interface {
 	return &remembering{client, &listMode{client: client}}
 }
 
+// InPages returns a client whose lists are read in pages, so that none waits for the version of the API
+// server. It is for lists that are short.
+func InPages(client rest.Interface) rest.Interface {
+	mode := &listMode{client: client}
+	mode.ask.Do(func() { mode.pages.Store(true) })
+	return &remembering{client, mode}
+}
+
 // A remembering client knows how its lists are read.
 type remembering struct {
 	rest.Interface

@@ -87,6 +87,7 @@ func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string,
 		{"/api/v1/configmaps", LedgerName},
 		{"/apis/coordination.k8s.io/v1/leases", LockName},
 	}
+	raw = kube.InPages(raw)
 	found, failed := make([][]string, len(kinds)), make([]error, len(kinds))
 	var lists sync.WaitGroup
 	for i, kind := range kinds {
