@@ -151,27 +151,44 @@ func TestFilesRespectsAttachments(t *testing.T) {
 	}
 }
 
-// Promise 2. Any IPPool that the files lack may have the address of a reservation for its owner.
-func TestFilesHoldsReservationsWithoutAListOfPools(t *testing.T) {
-	const lack = "the files do not list all IPPools of Whereabouts, and one may keep it"
-	reservation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+// Promise 2. Any IPPool that the files lack may have the address of a reservation for its owner, and any
+// reservation may keep an entry: a young one, or one of a pod that may adopt it.
+func TestFilesHoldWhatTheOtherListMayKeep(t *testing.T) {
 	attachments := ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinitionList", List: true}
-	list := document("IPPoolList", "")
-	list.List = true
-	part := list
-	part.More = true
+	reservation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+	pool := document("IPPool", onePool)
+	empty := func(kind string) ipam.Document {
+		d := document(kind+"List", "")
+		d.List = true
+		return d
+	}
+	part := func(kind string) ipam.Document {
+		d := empty(kind)
+		d.More = true
+		return d
+	}
+	off := policy.Default()
+	off.Backends = map[string]policy.Backend{OverlappingName: {Enabled: policy.Off}}
+	const noPools = "the files do not list all IPPools of Whereabouts, and one may keep it"
+	const noReservations = "the files do not list all OverlappingRangeIPReservations of Whereabouts, and one may keep it"
 	for name, tt := range map[string]struct {
-		pools []ipam.Document
-		want  string
+		backend int
+		policy  policy.Policy
+		files   []ipam.Document
+		want    string
 	}{
-		"none":          {nil, lack},
-		"an empty list": {[]ipam.Document{list}, ""},
-		"a pool":        {[]ipam.Document{document("IPPool", onePool)}, ""},
-		"a part of one": {[]ipam.Document{document("IPPool", onePool), part}, lack},
+		"no list of pools":                     {1, policy.Default(), []ipam.Document{reservation}, noPools},
+		"an empty list of pools":               {1, policy.Default(), []ipam.Document{reservation, empty("IPPool")}, ""},
+		"a pool":                               {1, policy.Default(), []ipam.Document{reservation, pool}, ""},
+		"a part of the pools":                  {1, policy.Default(), []ipam.Document{reservation, pool, part("IPPool")}, noPools},
+		"no list of reservations":              {0, policy.Default(), []ipam.Document{pool}, noReservations},
+		"an empty list of reservations":        {0, policy.Default(), []ipam.Document{pool, empty("OverlappingRangeIPReservation")}, ""},
+		"a part of the reservations":           {0, policy.Default(), []ipam.Document{pool, reservation, part("OverlappingRangeIPReservation")}, noReservations},
+		"no list of reservations that are off": {0, off, []ipam.Document{pool}, ""},
 	} {
-		found, _ := overFiles(t, policy.Default(), append(tt.pools, reservation, attachments)...)
+		found, _ := overFiles(t, tt.policy, append(tt.files, attachments)...)
 		listed := 0
-		for pool, err := range found[1].List(t.Context()) {
+		for pool, err := range found[tt.backend].List(t.Context()) {
 			if listed++; err != nil || pool.Allocations[0].Protected != tt.want {
 				t.Errorf("%s: protected by %q, %v, want %q", name, pool.Allocations[0].Protected, err, tt.want)
 			}

@@ -81,9 +81,14 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations, s
 	r.claims = listClaims(ctx, client)
 }
 
-// protections returns what keeps the allocations of the round.
-func (r *round) protections(s Settings) protections {
-	return protections{claims: r.claims, settings: s}
+// protections returns what keeps the allocations of one backend. What the other one lists may keep any of them
+// if files lack it: notListed is the error of that list, and kind is that of its objects.
+func (r *round) protections(s Settings, notListed error, kind string) protections {
+	p := protections{claims: r.claims, settings: s}
+	if ipam.IsUnread(notListed) {
+		p.unread = &ipam.UnreadError{List: kind + "s of Whereabouts"}
+	}
+	return p
 }
 
 // survey returns what is known about the ranges of the round. Without the attachments, no name of an IPPool

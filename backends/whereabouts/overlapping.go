@@ -60,12 +60,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.forget()
 		listed := b.lists.ofRound(ctx, true)
 		noPools := listed.noPools
-		protections := listed.protections(b.settings)
-		switch {
-		case errors.Is(noPools, ipam.ErrNotInstalled):
+		protections := listed.protections(b.settings, noPools, poolKind)
+		if errors.Is(noPools, ipam.ErrNotInstalled) || ipam.IsUnread(noPools) {
 			noPools = nil
-		case ipam.IsUnread(noPools):
-			noPools, protections.unread = nil, &ipam.UnreadError{List: "IPPools of Whereabouts"}
 		}
 		if err := cmp.Or(listed.noReservations, noPools); err != nil {
 			yield(ipam.Pool{}, err)

@@ -73,7 +73,8 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.last = s
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		s.listed(enginePools(listed.pools, &s, listed.protections(b.settings)))(func(p ipam.Pool, err error) bool {
+		protections := listed.protections(b.settings, listed.noReservations, overlappingKind)
+		s.listed(enginePools(listed.pools, &s, protections))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
