@@ -21,17 +21,22 @@ type files struct {
 	owned           []affinity
 	endpoints       map[string][]byte // the WorkloadEndpoints of etcd, by <namespace>/<name>
 	inEtcd          bool
+	noNodes         bool // the files are of etcd, and do not tell which nodes Calico has
 	noReservations  bool // the files do not tell which IPReservations there are
 }
 
 // newFiles returns the backend over documents, of which it ignores those that are not Calico's IPAM.
 func newFiles(documents []ipam.Document, atOnce int) *Backend {
 	f := &files{endpoints: make(map[string][]byte)}
+	ofEtcd, part := false, false
 	for _, d := range documents {
 		f.take(d)
+		ofEtcd = ofEtcd || reads(d)
+		part = part || d.More && d.Kind == "" // of etcd's keys
 	}
-	// A dump of etcd that has Calico's nodes has all of Calico's resources.
-	f.noReservations = f.inEtcd && len(f.calicoNodes) == 0 || !f.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3)
+	// A whole dump of etcd that has Calico's nodes has all of Calico's resources.
+	f.noNodes = ofEtcd && (part || len(f.calicoNodes) == 0)
+	f.noReservations = f.inEtcd && f.noNodes || !f.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3)
 	b := newBackend(atOnce, func(context.Context) (datastore, error) { return f, nil })
 	b.place.Outside = f.inEtcd
 	return b
@@ -143,8 +148,13 @@ func reduced(objects []object, reduce func(object) any) []any {
 	return all
 }
 
-// nodes implements datastore.
-func (f *files) nodes(context.Context) ([]node, error) { return f.calicoNodes, nil }
+// nodes implements datastore. With an error, the files may have some of them.
+func (f *files) nodes(context.Context) ([]node, error) {
+	if f.noNodes {
+		return f.calicoNodes, unread("nodes")
+	}
+	return f.calicoNodes, nil
+}
 
 // resources implements datastore.
 func (f *files) resources(_ context.Context, plural string) ([]resource, error) {

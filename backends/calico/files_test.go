@@ -159,6 +159,37 @@ func TestFilesNamesNodesAsKubernetesDoes(t *testing.T) {
 	}
 }
 
+// Promise 2. Clusters may share an etcd: without all of Calico's nodes, any address may be that of another cluster.
+func TestFilesOfEtcdHoldAllWithoutNodes(t *testing.T) {
+	stored := ipam.Document{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)}
+	node := ipam.Document{Key: resourcePrefix + "nodes/node-1", Data: []byte(`{"kind": "Node"}`)}
+	const lack = "the files do not list all nodes of Calico, and one may keep it"
+	for name, tt := range map[string]struct {
+		docs []ipam.Document
+		want string
+	}{
+		"the nodes":              {[]ipam.Document{stored, node, {List: true}}, ""},
+		"no node":                {[]ipam.Document{stored}, lack},
+		"a part of the keys":     {[]ipam.Document{stored, node, {List: true, More: true}}, lack},
+		"the value of a block":   {[]ipam.Document{{Data: []byte(threeOfFour)}}, lack},
+		"a custom resource":      {[]ipam.Document{customResource(blocks, "10.0.0.0/30", threeOfFour)}, ""},
+		"a part of another list": {[]ipam.Document{customResource(blocks, "10.0.0.0/30", threeOfFour), {APIVersion: "v1", Kind: "EventList", List: true, More: true}}, ""},
+	} {
+		held := 0
+		for pool := range newFiles(tt.docs, 4).List(t.Context()) {
+			for _, a := range pool.Allocations {
+				held++
+				if a.Protected != tt.want {
+					t.Errorf("%s: %s is protected by %q, want %q", name, a.IP, a.Protected, tt.want)
+				}
+			}
+		}
+		if held != 3 {
+			t.Errorf("%s: %d addresses, want 3", name, held)
+		}
+	}
+}
+
 // Files without a block or a handle do not tell that there is none.
 func TestFilesWithoutCalicoAreUnread(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -184,7 +184,9 @@ func TestFilesHaveIPReservations(t *testing.T) {
 		} {
 			found := newFiles(tt.documents, 4)
 			pools, objects := listObjects(t, found)
-			wantUnheld(t, pools)
+			if f.name != "etcd" || tt.want != "unknown" { // Calico's nodes are unknown, too
+				wantUnheld(t, pools)
+			}
 			networks, err := found.Survey(t.Context(), pools)
 			if got := reservedIn(t, networks, "one"); got != tt.want || err != nil {
 				t.Errorf("%s, %s: reserved are %q, %v; want %q", f.name, name, got, err, tt.want)

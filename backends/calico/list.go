@@ -62,7 +62,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	}
 	l.take(listedBlocks)
 	nodes, err := store.nodes(ctx)
-	if err != nil {
+	if l.noNodes, _ = errors.AsType[*ipam.UnreadError](err); l.noNodes == nil && err != nil {
 		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}
 	l.takeNodes(nodes)
@@ -81,6 +81,7 @@ type listing struct {
 	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
 	large    []largeBlock
 	nodes    storeNodes
+	noNodes  *ipam.UnreadError     // of files: any address may be that of another cluster; nil if they are known
 	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
 	reserved ipReservations
 	shares   shares
@@ -235,6 +236,9 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		a.Owner.Node = l.nodes.kubernetesName(a.Owner.Node)
 		if a.Unreadable == "" {
 			a.Unreadable = l.unreadableReason(a.Group)
+		}
+		if l.noNodes != nil {
+			a.Protected = l.noNodes.Protects()
 		}
 	}
 	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
