@@ -30,7 +30,7 @@ const dumpExamples = `  %[1]s dump --context prod > dump.json
   %[1]s pools --from dump.json`
 
 func newDump(w ioStreams) *cobra.Command {
-	f := lookFlags{recording: &kube.Recording{Keep: state.Dumped, Lists: make(map[string]kube.RecordedList)}}
+	f := lookFlags{recording: kube.NewRecording(state.Dumped)}
 	f.target = new(clusterFlags)
 	f.opened = new(connection)
 	cmd := &cobra.Command{
@@ -53,7 +53,7 @@ func newDump(w ioStreams) *cobra.Command {
 				memory.Runs = nil // it is nobody's business who ran what
 				encoded = memory.Encode()
 			}
-			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, encoded, f.opened.policy, time.Now(), buildVersion(), err))
+			return errors.Join(err, dump.Write(w.stdout, f.recording, encoded, f.opened.policy, time.Now(), buildVersion(), err))
 		}),
 	}
 	f.commandFlags.add(cmd.Flags())

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +63,38 @@ func TestDumpIsInspectedAsTheClusterWas(t *testing.T) {
 	_, once, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
 	if again != once || strings.Contains(once, "the files do not list all") || strings.Contains(once, "files have no history") || !strings.Contains(once, ": 0 due now, ") {
 		t.Errorf("%s\nand again:\n%s", once, again)
+	}
+}
+
+// Promise 2. Only a list that the API server does not have is absent from a dump. One that was refused may be there.
+func TestDumpSaysWhyAListIsNotInIt(t *testing.T) {
+	const attachments = "network-attachment-definitions"
+	lists := maps.Clone(stores)
+	maps.Copy(lists, beside)
+	lists[attachments] = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no right"}`
+	_, args := newFakeAPI(t, lists)
+	code, dumped, stderr := start(t.Context(), false, append([]string{"dump"}, args[:4]...))
+	if code != exitDone {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	want := map[string]string{
+		attachments + ".k8s.cni.cncf.io":         "unread",
+		"nodeslicepools.whereabouts.cni.cncf.io": "absent",
+		"ipreservations.crd.projectcalico.org":   "absent",
+		"ipamconfigs.crd.projectcalico.org":      "absent",
+		"blockaffinities.crd.projectcalico.org":  "absent",
+	}
+	text := strings.Split(strings.TrimSpace(dumped), "\n")
+	var last struct{ Missing map[string]string }
+	if err := json.Unmarshal([]byte(text[len(text)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, last.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	_, report, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
+	if !strings.Contains(report, "the usage of some networks is unknown: list network-attachment-definitions.k8s.cni.cncf.io: the dump could not read it\n") {
+		t.Errorf("%s", report)
 	}
 }
 

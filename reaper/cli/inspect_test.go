@@ -103,7 +103,7 @@ func TestInspectReportsWhatADryRunDoes(t *testing.T) {
 	for _, name := range []string{"ippools", "overlappingrangeipreservations", "ipamhandles", "ipamblocks"} {
 		offline = append(offline, filepath.Join(s.dir, name+".json"))
 	}
-	code, report, stderr := lookAt(t.Context(), strings.NewReader(beside["nodes"]+beside["pods"]+beside["statefulsets"]+`{"apiVersion": "ip-reaper/v1alpha1", "kind": "Dump"}`), offline...)
+	code, report, stderr := lookAt(t.Context(), strings.NewReader(beside["nodes"]+beside["pods"]+beside["statefulsets"]+endOfDump), offline...)
 	if code != exitDone || stderr != "" {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}

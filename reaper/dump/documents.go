@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -178,7 +177,7 @@ type Dumps struct {
 //
 // An error about a file or its name is an *ipam.InputError.
 func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
-	read := &Dumps{Documents: []ipam.Document{}, server: &server{lists: make(map[schema.GroupKind]*list)}}
+	read := &Dumps{Documents: []ipam.Document{}, server: newServer()}
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
 			return nil, ipam.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
@@ -256,10 +255,14 @@ func (d *Dumps) end(doc ipam.Document) error {
 		d.Time, d.Ledger, d.Policy = last.Time, last.Ledger, last.Policy
 	}
 	d.Partial = cmp.Or(d.Partial, last.Error)
-	if last.Error == "" {
-		d.server.whole = true
-		doc.List = true // no store has it
-		d.Documents = append(d.Documents, doc)
+	if last.Error != "" {
+		return nil
+	}
+	d.server.end(last)
+	for of, why := range d.server.missing {
+		if why == absent { // a list without an item says that there is none
+			d.Documents = append(d.Documents, ipam.Document{APIVersion: of.Group + "/v1", Kind: of.Kind, List: true})
+		}
 	}
 	return nil
 }

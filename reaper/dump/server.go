@@ -19,12 +19,33 @@ import (
 // A server answers with the objects of files, as the API server does that they were dumped from. It
 // implements http.RoundTripper.
 //
-// It answers only what files can tell: a list that they have; that a list is not found, if a whole dump
-// lacks it; and which API groups there are. The answer to anything else is an *ipam.UnreadError and never
+// It answers only what files can tell: a list that they have; that a list is not found, or was refused, if a
+// whole dump says so; and which API groups there are. The answer to anything else is an *ipam.UnreadError and never
 // a 404, which would say that the cluster has no such object. So it reads nothing by name either.
 type server struct {
-	lists map[schema.GroupKind]*list
-	whole bool // a dump by ip-reaper is among the files, and failed with nothing
+	lists   map[schema.GroupKind]*list
+	missing map[schema.GroupKind]missing // what a whole dump says of other lists
+	whole   bool                         // a dump by ip-reaper is among the files, and failed with nothing
+}
+
+// newServer returns a server without a list.
+func newServer() *server {
+	return &server{lists: make(map[schema.GroupKind]*list), missing: make(map[schema.GroupKind]missing)}
+}
+
+// end takes what the end of a whole dump says about lists that are not in it. Dumps of older versions do not say
+// it: of the lists without which such a dump is not whole, those of Whereabouts may be absent. That other lists
+// were refused, such as the attachments, made no such dump fail.
+func (s *server) end(last end) {
+	s.whole = true
+	if last.Missing == nil {
+		s.missing[kindOf(whereabouts, "ippools")] = absent
+		s.missing[kindOf(whereabouts, "overlappingrangeipreservations")] = absent
+	}
+	for name, why := range last.Missing {
+		of := schema.ParseGroupResource(name)
+		s.missing[kindOf(of.Group, of.Resource)] = why
+	}
 }
 
 // A list has the objects of a kind, in the order of the files.
@@ -39,17 +60,15 @@ func kindOf(group, name string) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: ipam.Singular(name)}
 }
 
-// asked are the lists that every dump asks for which is whole, and so are not there if it lacks them. It asks for
-// others only by its policy, or if some allocation needs them, as it does for IPAMClaims. Every API server has
-// those with a kind: they are empty.
-var asked = map[schema.GroupKind]string{
-	kindOf("", "nodes"):                                         "Node",
-	kindOf("apps", "statefulsets"):                              "StatefulSet",
-	kindOf(machineGroup, machineResource):                       "",
-	kindOf(whereabouts, "ippools"):                              "",
-	kindOf(whereabouts, "nodeslicepools"):                       "",
-	kindOf(whereabouts, "overlappingrangeipreservations"):       "",
-	kindOf("k8s.cni.cncf.io", "network-attachment-definitions"): "",
+// known are the lists of which every version has the same objects: a run asks for each by one name.
+var known = map[schema.GroupKind]bool{
+	kindOf("", "nodes"):                                         true,
+	kindOf("apps", "statefulsets"):                              true,
+	kindOf(machineGroup, machineResource):                       true,
+	kindOf(whereabouts, "ippools"):                              true,
+	kindOf(whereabouts, "nodeslicepools"):                       true,
+	kindOf(whereabouts, "overlappingrangeipreservations"):       true,
+	kindOf("k8s.cni.cncf.io", "network-attachment-definitions"): true,
 }
 
 const whereabouts = "whereabouts.cni.cncf.io"
@@ -69,8 +88,7 @@ func (s *server) add(doc ipam.Document) {
 		l = &list{apiVersion: doc.APIVersion, kind: kind}
 		s.lists[of] = l
 	}
-	_, known := asked[of]
-	mixed := !known && doc.APIVersion != l.apiVersion // a server converts objects to one version
+	mixed := !known[of] && doc.APIVersion != l.apiVersion // a server converts objects to one version
 	l.part = l.part || doc.More || mixed
 	if !isList {
 		l.items = append(l.items, doc.Data)
@@ -110,18 +128,16 @@ func (s *server) list(request *http.Request, group string, rest []string) (*http
 	}
 	resource := schema.GroupResource{Group: group, Resource: rest[0]}
 	of := kindOf(group, rest[0])
-	builtIn, known := asked[of]
 	switch found := s.lists[of]; {
 	case found != nil && found.part:
 		return nil, &ipam.UnreadError{List: resource.String(), Part: true}
 	case found != nil:
 		name := strings.TrimPrefix(request.URL.Query().Get("fieldSelector"), metav1.ObjectNameField+"=")
 		return found.answer(request, namespace, name), nil
-	case s.whole && builtIn != "":
-		empty := list{apiVersion: strings.TrimPrefix(group+"/v1", "/"), kind: builtIn}
-		return empty.answer(request, "", ""), nil
-	case s.whole && known:
-		return notFound(request), nil
+	case s.missing[of] == absent:
+		return failure(request, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"), nil
+	case s.missing[of] == unread:
+		return failure(request, http.StatusForbidden, metav1.StatusReasonForbidden, "the dump could not read it"), nil
 	}
 	return nil, &ipam.UnreadError{List: resource.String()}
 }
@@ -195,10 +211,16 @@ func (s *server) resources(request *http.Request, group, version string) (*http.
 	return answer(request, string(text)), nil
 }
 
-// notFound answers as an API server that has no such resource.
-func notFound(request *http.Request) *http.Response {
-	return answerWith(request, http.StatusNotFound, strings.NewReader(
-		`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "the server could not find the requested resource"}`))
+// failure answers as an API server that refuses, or has no such resource.
+func failure(request *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
+	text, _ := json.Marshal(metav1.Status{ // texts always marshal
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Reason:   reason,
+		Code:     int32(code),
+		Message:  message,
+	})
+	return answerWith(request, code, bytes.NewReader(text))
 }
 
 // answer answers with an object.

@@ -60,7 +60,7 @@ func TestFilesAnswerWithTheirLists(t *testing.T) {
 	}
 }
 
-// Promise 2. What files lack is unread, and not gone: only a whole dump says that a list is not there.
+// Promise 2. What files lack is unread, and not gone: only what a whole dump says to be absent is not there.
 func TestWhatFilesLackIsNotGone(t *testing.T) {
 	type request struct{ list, path string }
 	ask := func(client rest.Interface, of request) error {
@@ -75,13 +75,14 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 		{path: "/api/v1/namespaces/shop"}, {path: "/api/v1/namespaces/shop/pods/gone"}, {path: "/api/v1/namespaces/shop/pods/web"},
 		{path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x"}, {path: "/apis/x.org/v1"}, {path: "/healthz"},
 	}
-	builtIn := []request{{list: "/api/v1/nodes"}, {list: "/apis/apps/v1/statefulsets"}}
-	custom := []request{{list: "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools"}}
+	never = append(never, request{list: "/api/v1/nodes"}, request{list: "/apis/apps/v1/statefulsets"})
+	stores := []request{{list: "/apis/whereabouts.cni.cncf.io/v1alpha1/ippools"}}
+	beside := []request{{list: "/apis/whereabouts.cni.cncf.io/v1alpha1/nodeslicepools"}, {list: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"}}
 	const part = `{"kind": "IPPoolList", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1", "metadata": {"continue": "x"}, "items": [{}]}`
 	failed := strings.Replace(whole, "}", `, "time": "2026-03-01T12:00:00Z", "error": "forbidden"}`, 1)
 	for name, text := range map[string]string{"of kubectl": pods, "a part of a list": pods + part, "a dump that failed": pods + failed} {
 		c, client := reading(t, text)
-		for _, of := range slices.Concat(never, builtIn, custom) {
+		for _, of := range slices.Concat(never, stores, beside) {
 			if err := ask(client, of); !ipam.IsUnread(err) || !errors.Is(err, ipam.ErrRefused) || apierrors.IsNotFound(err) {
 				t.Errorf("%s: %+v: %v, want it unread", name, of, err)
 			}
@@ -93,27 +94,40 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 			t.Errorf("%s: a pod is %v, %v: a file allows no second look", name, presence, err)
 		}
 	}
-	c, client := reading(t, pods+whole)
-	for _, of := range never {
-		if err := ask(client, of); !ipam.IsUnread(err) {
-			t.Errorf("a whole dump: %+v: %v, want it unread", of, err)
+	says := func(missing string) string { return strings.Replace(whole, "}", `, "missing": {`+missing+`}}`, 1) }
+	for name, tt := range map[string]struct {
+		end                     string
+		unread, absent, refused []request
+	}{
+		"of an older version": {whole, slices.Concat(never, beside), stores, nil},
+		"that misses nothing": {says(""), slices.Concat(never, beside, stores), nil, nil},
+		"without two of Whereabouts": {
+			says(`"ippools.whereabouts.cni.cncf.io": "absent", "nodeslicepools.whereabouts.cni.cncf.io": "absent", "network-attachment-definitions.k8s.cni.cncf.io": "unread"`),
+			never, slices.Concat(stores, beside[:1]), beside[1:],
+		},
+	} {
+		c, client := reading(t, pods+tt.end)
+		for _, of := range tt.unread {
+			if err := ask(client, of); !ipam.IsUnread(err) {
+				t.Errorf("a whole dump %s: %+v: %v, want it unread", name, of, err)
+			}
 		}
-	}
-	for _, of := range builtIn {
-		if err := ask(client, of); err != nil {
-			t.Errorf("a whole dump: %+v: %v, want an empty list", of, err)
+		for _, of := range tt.absent {
+			if err := ask(client, of); !apierrors.IsNotFound(err) {
+				t.Errorf("a whole dump %s: %+v: %v, want it not found", name, of, err)
+			}
 		}
-	}
-	for _, of := range custom {
-		if err := ask(client, of); !apierrors.IsNotFound(err) {
-			t.Errorf("a whole dump: %+v: %v, want it not found", of, err)
+		for _, of := range tt.refused {
+			if err := ask(client, of); !apierrors.IsForbidden(err) {
+				t.Errorf("a whole dump %s: %+v: %v, want it refused", name, of, err)
+			}
 		}
-	}
-	if machines, err := c.VirtualMachines(t.Context()); len(machines) != 0 || err != nil {
-		t.Errorf("a whole dump: VirtualMachines: %v, %v", machines, err)
+		if machines, err := c.VirtualMachines(t.Context()); len(machines) != 0 || err != nil {
+			t.Errorf("a whole dump %s: VirtualMachines: %v, %v", name, machines, err)
+		}
 	}
 	// Another kind of the group does not tell which machines run.
-	c, _ = reading(t, pods+strings.ReplaceAll(vmis, "VirtualMachineInstance", "VirtualMachine"))
+	c, _ := reading(t, pods+strings.ReplaceAll(vmis, "VirtualMachineInstance", "VirtualMachine"))
 	if _, err := c.VirtualMachines(t.Context()); !ipam.IsUnread(err) {
 		t.Errorf("beside machines that may not run: %v, want them unread", err)
 	}

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// The type of the last document of a dump by ip-reaper. If it is there, the documents have every list
-// that the cluster has, and by which a run judges.
+// The type of the last document of a dump by ip-reaper.
 const (
 	DumpGroup = "ip-reaper"
 	DumpKind  = "Dump"
@@ -61,11 +60,11 @@ func Singular(name string) string {
 func Lacks(documents []Document, kind string, groups ...string) bool {
 	told := false
 	for _, d := range documents {
-		list := slices.ContainsFunc(groups, func(group string) bool { return d.Is(group, kind+"List") })
-		if list && d.More {
+		is := slices.ContainsFunc(groups, func(group string) bool { return d.IsOf(group, kind) })
+		if is && d.More {
 			return true
 		}
-		told = told || list || d.Is(DumpGroup, DumpKind) || slices.ContainsFunc(groups, func(group string) bool { return d.Is(group, kind) })
+		told = told || is
 	}
 	return !told
 }

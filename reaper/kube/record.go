@@ -11,15 +11,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Recording has the lists that were read whole, each as the last reader had it. It is safe for
-// concurrent use.
+// A Recording has the lists that were read whole, each as the last reader had it, and why the others were not
+// read. It is safe for concurrent use.
 type Recording struct {
 	// Keep returns what is kept of an object of a list; nil if nothing is. The kind is that of the
 	// list if the reader knows it.
 	Keep func(kind string, object json.RawMessage) json.RawMessage
 
-	Lists map[string]RecordedList // by path
-	mu    sync.Mutex
+	Lists  map[string]RecordedList // by path
+	Unread map[string]error        // by path
+	mu     sync.Mutex
+}
+
+// NewRecording returns a Recording without a list.
+func NewRecording(keep func(kind string, object json.RawMessage) json.RawMessage) *Recording {
+	return &Recording{Keep: keep, Lists: make(map[string]RecordedList), Unread: make(map[string]error)}
 }
 
 // A RecordedList is what was kept of a list.
@@ -53,7 +59,11 @@ func readRecorded[T any](ctx context.Context, mode *listMode, request func() *re
 		}
 		return r
 	}, both)
+	path := request().URL().Path
 	if err != nil {
+		mode.recording.mu.Lock()
+		defer mode.recording.mu.Unlock()
+		mode.recording.Unread[path] = err
 		return nil, err
 	}
 	items := make([]T, len(all))
@@ -65,6 +75,6 @@ func readRecorded[T any](ctx context.Context, mode *listMode, request func() *re
 	}
 	mode.recording.mu.Lock()
 	defer mode.recording.mu.Unlock()
-	mode.recording.Lists[request().URL().Path] = list
+	mode.recording.Lists[path] = list
 	return items, nil
 }
