@@ -7,26 +7,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// Of a pod that hangs, a dump has what explain says of it, and no secret.
-func TestDumpedPodsAskForTheSame(t *testing.T) {
+// A dump has what a run judges a pod by, what explain says of one that hangs, and no secret.
+func TestDumpedPodsAreAndAskForTheSame(t *testing.T) {
 	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "finalizers": ["shop/wait"],
 		"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30, "annotations": {"secret": "hunter2",
 		"cni.projectcalico.org/ipAddrs": "[\"10.0.0.7\"]", "cni.projectcalico.org/ipv4pools": "[\"a\"]", "k8s.v1.cni.cncf.io/networks": "lan"}},
-		"spec": {"nodeName": "n1"}, "status": {"phase": "Pending"}}`
-	asking := func(text string) report.Asking {
+		"spec": {"nodeName": "n1"}, "status": {"phase": "Pending", "startTime": "2026-01-01T00:00:01Z"}}`
+	read := func(text string) (census.Pod, report.Asking) {
 		var p corev1.Pod
 		if err := kube.Decode([]byte(text), &p); err != nil {
 			t.Fatal(err)
 		}
-		return readAsking(&p, readPod(&p))
+		is := readPod(&p)
+		return is, readAsking(&p, is)
 	}
 	dumped := string(Dumped("", []byte(pod)))
-	if diff := cmp.Diff(asking(pod), asking(dumped)); diff != "" || strings.Contains(dumped, "hunter2") {
+	is, asks := read(pod)
+	thenIs, thenAsks := read(dumped)
+	if diff := cmp.Diff(is, thenIs) + cmp.Diff(asks, thenAsks); diff != "" || is.Started.IsZero() || strings.Contains(dumped, "hunter2") {
 		t.Errorf("(-cluster +dump):\n%s\n%s", diff, dumped)
 	}
 }

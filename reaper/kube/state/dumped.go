@@ -18,7 +18,7 @@ import (
 // dumpedFields are the fields by which a run judges the objects of a cluster, and explains a pod that
 // hangs. Nothing else of them gets into a dump: pods and virtual machines have secrets in their other fields.
 var dumpedFields = map[string][]string{
-	"Pod":         {"spec.nodeName", "spec.hostNetwork", "spec.terminationGracePeriodSeconds", "status.phase", "status.conditions", "status.podIP", "status.podIPs"},
+	"Pod":         {"spec.nodeName", "spec.hostNetwork", "spec.terminationGracePeriodSeconds", "status.phase", "status.startTime", "status.conditions", "status.podIP", "status.podIPs"},
 	"StatefulSet": {"spec.replicas", "spec.ordinals"},
 	"Node":        {"spec.taints", "status.addresses", "status.conditions", "status.nodeInfo"},
 	machineKind:   {"status.phase", "status.conditions", "status.interfaces"},
