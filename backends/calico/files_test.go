@@ -176,7 +176,7 @@ func TestFilesOfEtcdHoldAllWithoutNodes(t *testing.T) {
 		"a part of another list": {[]ipam.Document{customResource(blocks, "10.0.0.0/30", threeOfFour), {APIVersion: "v1", Kind: "EventList", List: true, More: true}}, ""},
 	} {
 		held := 0
-		for pool := range newFiles(tt.docs, 4).List(t.Context()) {
+		for pool := range newFiles(tt.docs, 4).List(t.Context()) { //nolint:errcheck // it tells of missing IPReservations
 			for _, a := range pool.Allocations {
 				held++
 				if a.Protected != tt.want {
