@@ -193,6 +193,11 @@ func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
 			return nil, err
 		}
 	}
+	for of, why := range read.server.missing {
+		if why == absent { // a list without an item says that there is none
+			read.Documents = append(read.Documents, ipam.Document{APIVersion: of.Group + "/v1", Kind: of.Kind, List: true})
+		}
+	}
 	// An empty list alone is of a cluster without pods. Beside anything else, the pods are missing.
 	read.HasPods = read.pods > 0 || read.lists > 0 && read.others == 0
 	if read.HasPods {
@@ -255,14 +260,8 @@ func (d *Dumps) end(doc ipam.Document) error {
 		d.Time, d.Ledger, d.Policy = last.Time, last.Ledger, last.Policy
 	}
 	d.Partial = cmp.Or(d.Partial, last.Error)
-	if last.Error != "" {
-		return nil
-	}
-	d.server.end(last)
-	for of, why := range d.server.missing {
-		if why == absent { // a list without an item says that there is none
-			d.Documents = append(d.Documents, ipam.Document{APIVersion: of.Group + "/v1", Kind: of.Kind, List: true})
-		}
+	if last.Error == "" {
+		d.server.end(last)
 	}
 	return nil
 }
