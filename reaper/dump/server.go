@@ -35,16 +35,21 @@ func newServer() *server {
 
 // end takes what the end of a whole dump says about lists that are not in it. Dumps of older versions do not say
 // it: of the lists without which such a dump is not whole, those of Whereabouts may be absent. That other lists
-// were refused, such as the attachments, made no such dump fail.
+// were refused, such as the attachments, made no such dump fail. What one dump could not read, another one does not
+// make absent.
 func (s *server) end(last end) {
 	s.whole = true
 	if last.Missing == nil {
-		s.missing[kindOf(whereabouts, "ippools")] = absent
-		s.missing[kindOf(whereabouts, "overlappingrangeipreservations")] = absent
+		last.Missing = map[string]missing{
+			"ippools." + whereabouts:                        absent,
+			"overlappingrangeipreservations." + whereabouts: absent,
+		}
 	}
 	for name, why := range last.Missing {
-		of := schema.ParseGroupResource(name)
-		s.missing[kindOf(of.Group, of.Resource)] = why
+		resource := schema.ParseGroupResource(name)
+		if of := kindOf(resource.Group, resource.Resource); s.missing[of] != unread {
+			s.missing[of] = why
+		}
 	}
 }
 

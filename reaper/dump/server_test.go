@@ -105,6 +105,10 @@ func TestWhatFilesLackIsNotGone(t *testing.T) {
 			says(`"ippools.whereabouts.cni.cncf.io": "absent", "nodeslicepools.whereabouts.cni.cncf.io": "absent", "network-attachment-definitions.k8s.cni.cncf.io": "unread"`),
 			never, slices.Concat(stores, beside[:1]), beside[1:],
 		},
+		"beside one that could not read what it does not have": {
+			says(`"ippools.whereabouts.cni.cncf.io": "unread"`) + says(`"ippools.whereabouts.cni.cncf.io": "absent"`),
+			slices.Concat(never, beside), nil, stores,
+		},
 	} {
 		c, client := reading(t, pods+tt.end)
 		for _, of := range tt.unread {
