@@ -19,8 +19,6 @@ endif
 endif
 
 # The modules that hold code of ours, and the ones that only pin tools.
-empty :=
-space := $(empty) $(empty)
 TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
 MODULES := . integration $(foreach module,$(TOOL_MODULES),$(if $(wildcard $(module)/*.go $(module)/*/*.go),$(module)))
 TOOL_MODULES := $(filter-out $(MODULES),$(TOOL_MODULES))
@@ -28,15 +26,13 @@ TOOL_MODULES := $(filter-out $(MODULES),$(TOOL_MODULES))
 # Those that golangci-lint sees too: the others are one small main around a foreign program.
 LINTED := $(filter-out $(TOOLS)/coredns $(TOOLS)/whereabouts,$(MODULES))
 
-# The folders of integration whose tests make ship runs, and those whose tests run the engine in
-# their own process, which make exhaustive runs with the race detector. The others run the binary,
-# of which the detector sees nothing.
-SHIP := ship versions
-RACED := calico run/kube whereabouts
+# The folders of integration whose tests run the engine in their own process, which make exhaustive
+# runs with the race detector. The others run the binary, of which the detector sees nothing.
+RACED := calico run whereabouts
 
 # What make ship tests: ship-changed runs it if this differs from BASE.
 SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs examples go.mod go.sum policy reaper \
-	$(addprefix integration/,$(SHIP) go.mod go.sum kit tools)
+	$(addprefix integration/,ship go.mod go.sum kit tools)
 BASE ?= origin/main
 
 BENCH ?= .
@@ -87,10 +83,10 @@ bin/ip-reaper $(BIN)/ip-reaper:
 # What an image has, in the folder FILES. A layer holds the times of its files, so they get
 # one that does not change.
 .PHONY: image-files
-image-files: $(BIN)/notices
+image-files: $(BIN)/release
 	@mkdir -p '$(FILES)/licenses'
 	@GOOS=linux $(go_build) -o '$(FILES)/ip-reaper' .
-	@$(BIN)/notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' '$(FILES)/ip-reaper'
+	@$(BIN)/release notices '$(FILES)/licenses/THIRD_PARTY_NOTICES' '$(FILES)/ip-reaper'
 	@cp LICENSE '$(FILES)/licenses'
 	@chmod -R u=rwX,go=rX '$(FILES)' && chmod 0755 '$(FILES)/ip-reaper' && find '$(FILES)' -exec touch -d @0 {} +
 
@@ -176,8 +172,8 @@ $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
 
 # The reconciler as it was published, and with a map in place of its quadratic scan.
-$(BIN)/whereabouts-reconciler: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum $(TOOLS)/whereabouts/reconciler/main.go
-	$(call build_tool,whereabouts,./reconciler)
+$(BIN)/whereabouts-reconciler: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum $(TOOLS)/whereabouts/main.go
+	$(call build_tool,whereabouts,.)
 
 $(BIN)/whereabouts-reconciler-map: $(BIN)/whereabouts-reconciler $(TOOLS)/whereabouts/reconciler.sh
 	$(TOOLS)/whereabouts/reconciler.sh "$(CURDIR)/$@"
@@ -215,8 +211,8 @@ $(BIN)/actionlint: $(TOOLS)/actionlint/go.mod $(TOOLS)/actionlint/go.sum
 $(BIN)/changie: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum
 	$(call build_tool,release,github.com/miniscruff/changie)
 
-$(BIN)/notices: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum $(wildcard $(TOOLS)/release/notices/*.go)
-	$(call build_tool,release,./notices)
+$(BIN)/release: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum $(wildcard $(TOOLS)/release/*.go)
+	$(call build_tool,release,.)
 
 $(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
 	$(call build_tool,image,github.com/google/go-containerregistry/cmd/crane)
@@ -257,16 +253,16 @@ test: assets $(BIN)/ip-reaper ## Run the tests of the program, those on the real
 	@$(race_flags); \
 	echo "go test $$race -short $(TESTFLAGS) ./..." && \
 	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./...
-	@cd integration && packages=$$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(SHIP)))(/.*)?$$') && \
+	@cd integration && packages=$$(go list ./... | grep -vE '/integration/ship(/|$$)') && \
 	echo "go test -short $(TESTFLAGS)   # in integration" && \
 	CGO_ENABLED=0 go test -short $(TESTFLAGS) $$packages
 
 .PHONY: ship
-ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, image, manifests, chart, HTML page, pages; other versions
+ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, image, manifests, chart, HTML page, pages
 	@docker version >/dev/null 2>&1 || echo '*** NO DOCKER DAEMON ANSWERS: the image IS NOT TESTED ***' >&2
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
-	cd integration && CGO_ENABLED=0 go test -short $(TESTFLAGS) $(SHIP:%=./%/...)
+	cd integration && CGO_ENABLED=0 go test -short $(TESTFLAGS) ./ship/...
 
 # Where git does not know what has changed, as in a clone of main itself, it is run.
 .PHONY: ship-changed
@@ -321,7 +317,7 @@ vulncheck: $(BIN)/govulncheck ## Check the program, its tests and what makes rel
 versions: assets $(BIN)/ip-reaper $(foreach minor,$(VERSIONS),$(addprefix $(BIN)/kubernetes-$(minor)/,kube-apiserver kubectl)) ## Run the tests of a run, conformance and kubectl's plugin on each Kubernetes of VERSIONS ("1.31 1.37"; all)
 	@cd integration && export CGO_ENABLED=0 && for version in $(VERSIONS); do \
 		export IP_REAPER_KUBERNETES=$$version && echo "=== Kubernetes $$version ===" && \
-		go test -short $(TESTFLAGS) ./run/... ./ship/admission && \
+		go test -short $(TESTFLAGS) ./run ./ship/admission && \
 		go test -short $(TESTFLAGS) -run Conform ./whereabouts ./calico || exit 1; \
 		for kubectl in $(VERSIONS); do \
 			echo "=== Kubernetes $$version, kubectl $$kubectl ===" && \

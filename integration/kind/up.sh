@@ -24,9 +24,9 @@ kubectl apply --server-side --filename "$calico" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_ippools.yaml" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_nodeslicepools.yaml" \
 	--filename "$whereabouts/whereabouts.cni.cncf.io_overlappingrangeipreservations.yaml" \
-	--filename "$here/manifests/cni.yaml" >/dev/null
+	--filename "$here/cni.yaml" >/dev/null
 kubectl wait --for=condition=Established --timeout=60s crd --all >/dev/null
-kubectl apply --server-side --filename "$here/manifests/networks.yaml" >/dev/null
+kubectl apply --server-side --filename "$here/networks.yaml" >/dev/null
 "$here/plugins.sh"
 "$here/network.sh"
 

@@ -49,7 +49,7 @@ func goldenStates(t *testing.T) (dirs []string) {
 	t.Helper()
 	for _, pattern := range []string{
 		"testdata/golden/*-*",
-		"../../integration/versions/calico/testdata/*-*",
+		"../../integration/calico/testdata/*-*",
 		"../../backends/whereabouts/testdata/[0-9]*",
 	} {
 		dirs = append(dirs, glob(t, pattern)...)

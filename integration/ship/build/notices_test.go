@@ -13,7 +13,7 @@ import (
 
 // A release fails where a program links what it may not, or nobody knows whether it may.
 func TestNoticesAreOfAllThatIsLinked(t *testing.T) {
-	notices := built(t, "release", "./notices")
+	notices := built(t, "release", ".")
 	dir, err := assets.ToolModuleDir(t.Context(), "release", "github.com/google/licenseclassifier/v2")
 	must(t, err)
 	licence := func(name string) string {
@@ -57,7 +57,7 @@ func TestNoticesAreOfAllThatIsLinked(t *testing.T) {
 			if out, err := c.run("go", "build", "-o", "program", "."); err != nil {
 				t.Fatalf("go build: %v\n%s", err, out)
 			}
-			out, err := c.run(notices, "notices.txt", "program")
+			out, err := c.run(notices, "notices", "notices.txt", "program")
 			if (err != nil) != tt.fails {
 				t.Errorf("notices: %v\n%s", err, out)
 			}

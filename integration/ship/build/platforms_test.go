@@ -23,7 +23,7 @@ func TestImageHasTheProgramOfEachPlatform(t *testing.T) {
 	tool := built(t, "image", ".")
 	makeImage := func(notices string, programs ...string) (string, error) {
 		return c.run(tool, append([]string{
-			"-name=registry.example.com/ip-reaper:v1.2.3", "-version=v1.2.3", "-commit=0123abc", "-created=1772366400",
+			"release", "-name=registry.example.com/ip-reaper:v1.2.3", "-version=v1.2.3", "-commit=0123abc", "-created=1772366400",
 			"-license=LICENSE", "-notices=" + notices, "-layout=layout",
 		}, programs...)...)
 	}

@@ -1,9 +1,10 @@
-// Command image writes the image of a release, without a daemon, as an OCI layout:
+// Command image writes what a release has for a registry, without a daemon, as OCI layouts:
 //
-//	image -name REPOSITORY:TAG -version VERSION -commit COMMIT -created SECONDS
+//	image chart ARCHIVE FOLDER
+//	image release -name REPOSITORY:TAG -version VERSION -commit COMMIT -created SECONDS
 //		-license FILE -notices FILE -layout FOLDER PROGRAM...
 //
-// The layout in FOLDER has an index of one image for each program. The
+// The image of a release has an index of one image for each program. The
 // platform of an image is the one that its program was built for. The digest of the index
 // is printed. The same programs and flags give the same bytes on every machine.
 package main
@@ -18,18 +19,33 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
 }
 
-// run writes the layout that the arguments tell of, and prints the digest of its index.
-func run(args []string, stdout io.Writer) error {
+func run(args []string) error {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	switch command {
+	case "chart":
+		return writeChart(args[1:])
+	case "release":
+		return writeRelease(args[1:], os.Stdout)
+	default:
+		return errors.New("usage: image chart|release ARGUMENT...")
+	}
+}
+
+// writeRelease writes the layout that the arguments tell of, and prints the digest of its index.
+func writeRelease(args []string, stdout io.Writer) error {
 	var r release
 	var created int64
 	var folder string
-	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags := flag.NewFlagSet("image release", flag.ContinueOnError)
 	flags.StringVar(&r.name, "name", "", "repository and tag of the image")
 	flags.StringVar(&r.version, "version", "", "version of the program")
 	flags.StringVar(&r.commit, "commit", "", "commit of the program")

@@ -10,8 +10,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 case $archive in
 *.tgz)
-	go build -C "$(dirname "$0")" -o "$folder/" ./chart
-	"$folder/chart" "$archive" "$folder/layout"
+	go build -C "$(dirname "$0")" -o "$folder/" .
+	"$folder/image" chart "$archive" "$folder/layout"
 	;;
 *)
 	mkdir "$folder/layout"

@@ -4,10 +4,10 @@
 set -eu
 name=ghcr.io/ip-reaper/ip-reaper
 archive=ip-reaper_${version}_image.tar
-digest=$(cd integration/tools/image && go run . -name "$name:$version" -version "$version" -commit "$commit" \
+digest=$(cd integration/tools/image && go run . release -name "$name:$version" -version "$version" -commit "$commit" \
 	-created "$SOURCE_DATE_EPOCH" -license "$src/LICENSE" -notices "$stage/THIRD_PARTY_NOTICES" \
 	-layout "$stage/image" "$stage"/bin/linux_*/ip-reaper)
-"$tools/pack" "$dist/$archive" "$stage/image"
+"$tools/release" pack "$dist/$archive" "$stage/image"
 echo "$name:$version@$digest"
 
 find deploy -name '*.yaml' -exec sed -i "s|\(image: $name\):.*|\1:$version@$digest|" {} +

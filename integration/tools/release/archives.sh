@@ -5,12 +5,12 @@ cp LICENSE README.md CHANGELOG.md "$stage/THIRD_PARTY_NOTICES" "$stage/common"
 for program in "$stage"/bin/*/ip-reaper; do
 	folder=$(dirname "$program")
 	cp -R "$stage/common/." "$folder"
-	"$tools/pack" "$dist/ip-reaper_${version}_$(basename "$folder").tar.gz" "$folder"
+	"$tools/release" pack "$dist/ip-reaper_${version}_$(basename "$folder").tar.gz" "$folder"
 done
 mkdir "$stage/manifests"
 cp -R deploy "$stage/manifests"
 find "$stage/manifests" -name '*.go' -delete
-"$tools/pack" "$dist/ip-reaper_${version}_deploy.tar.gz" "$stage/manifests"
+"$tools/release" pack "$dist/ip-reaper_${version}_deploy.tar.gz" "$stage/manifests"
 mkdir "$stage/chart"
 cp -R deploy/helm/ip-reaper "$stage/chart"
-"$tools/pack" "$dist/ip-reaper-${version#v}.tgz" "$stage/chart"
+"$tools/release" pack "$dist/ip-reaper-${version#v}.tgz" "$stage/chart"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Says who made what is handed out, and from what.
 set -eu
-"$tools/provenance" "$dist"
+"$tools/release" provenance "$dist"

@@ -12,7 +12,7 @@
 #   SOURCE_DATE_EPOCH         the second of the commit
 #   platforms                 linux/amd64 linux/arm64 ...
 #   src                       the sources of the release: a step may change what later ones pack
-#   tools                     the programs that steps run (pack, notices, ...), built
+#   tools                     the programs that steps run (release, cyclonedx-gomod), built
 #   stage                     what steps hand to each other:
 #     bin/OS_ARCH/ip-reaper     the programs
 #     common/                   what every archive has beside the program
@@ -62,7 +62,7 @@ export GOTOOLCHAIN
 go=$(go env GOVERSION) || go=none
 [ "$go" = "$GOTOOLCHAIN" ] || { echo "a release is built by $GOTOOLCHAIN, which go.mod names, and not by $go" >&2; exit 1; }
 (cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" \
-	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod ./notices ./pack ./provenance)
+	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod .)
 
 step release/man.sh
 step packages/completions.sh

@@ -22,4 +22,4 @@ s/.*\n\t\tif podRef == livePodRef {$/\tlivePodRef := podRef\n\tif livePod, found
 grep -q 'livePod, found := rl.liveWhereaboutsPods\[podRef\]' "$loop" || { echo "$loop is not as expected: its scan was not replaced" >&2; exit 1; }
 cp go.mod go.sum "$work"
 go mod edit -replace "$module=$work/module" "$work/go.mod"
-CGO_ENABLED=0 go build -modfile="$work/go.mod" -trimpath -ldflags '-s -w' -o "$output" ./reconciler
+CGO_ENABLED=0 go build -modfile="$work/go.mod" -trimpath -ldflags '-s -w' -o "$output" .

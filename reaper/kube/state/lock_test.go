@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
-// Who gets and keeps the lease is tested on a real API server, in integration/run/kube. These
+// Who gets and keeps the lease is tested on a real API server, in integration/run. These
 // tests only cover what a lease means once it was read.
 
 // noon is when these tests look at leases.

@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// A fixture is the datastore that a form was loaded into, and the cluster of its pods.
-type fixture struct {
+// A replica is the datastore that a form was loaded into, and the cluster of its pods.
+type replica struct {
 	cluster   *cluster.Cluster
 	datastore *calico.Datastore // nil if Calico's programs that run here do not know it
 	env       []string          // of ip-reaper
@@ -25,11 +25,10 @@ type fixture struct {
 // load makes the store hold what the form's folder has, byte for byte. The objects of
 // the API server are written into its etcd, in the form in which it stores them: so
 // they keep their UIDs and times.
-func (f form) load(t *testing.T) fixture {
+func (f form) load(t *testing.T) replica {
 	t.Helper()
-	s := fixture{cluster: cluster.StartT(t)}
+	s := replica{cluster: cluster.StartT(t)}
 	served := connect(t, s.cluster.EtcdURL)
-	define(t, s.cluster)
 	switch f.group {
 	case "":
 		s.datastore = calico.EtcdT(t)

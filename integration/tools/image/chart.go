@@ -1,7 +1,3 @@
-// Command chart writes a packed chart as an OCI layout: chart ARCHIVE FOLDER.
-//
-// FOLDER must not be there yet. It then has what helm push would push, except for the time,
-// so the same archive gives the same digest.
 package main
 
 import (
@@ -27,16 +23,11 @@ const (
 	contentType types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "chart:", err)
-		os.Exit(1)
-	}
-}
-
-func run(args []string) error {
+// writeChart writes a packed chart as an OCI layout. The folder must not be there yet. It then has what
+// helm push would push, except for the time, so the same archive gives the same digest.
+func writeChart(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: chart ARCHIVE FOLDER")
+		return errors.New("usage: image chart ARCHIVE FOLDER")
 	}
 	content, err := os.ReadFile(args[0])
 	if err != nil {
@@ -58,20 +49,20 @@ func run(args []string) error {
 		return err
 	}
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Layers: make([]v1.Descriptor, 1)}
-	if manifest.Config, err = add(path, configType, config); err != nil {
+	if manifest.Config, err = addBlob(path, configType, config); err != nil {
 		return err
 	}
-	if manifest.Layers[0], err = add(path, contentType, content); err != nil {
+	if manifest.Layers[0], err = addBlob(path, contentType, content); err != nil {
 		return err
 	}
-	if manifest.Annotations, err = annotations(about); err != nil {
+	if manifest.Annotations, err = chartAnnotations(about); err != nil {
 		return err
 	}
 	text, err := json.Marshal(manifest)
 	if err != nil {
 		return err
 	}
-	descriptor, err := add(path, manifest.MediaType, text)
+	descriptor, err := addBlob(path, manifest.MediaType, text)
 	if err != nil {
 		return err
 	}
@@ -95,8 +86,8 @@ func chartYAML(content []byte) ([]byte, error) {
 	}
 }
 
-// annotations are those by which registries show what it is, and which repository it is of.
-func annotations(about []byte) (map[string]string, error) {
+// chartAnnotations are those by which registries show what it is, and which repository it is of.
+func chartAnnotations(about []byte) (map[string]string, error) {
 	var chart struct {
 		Name, Version, Description, Home string
 	}
@@ -111,8 +102,8 @@ func annotations(about []byte) (map[string]string, error) {
 	}, nil
 }
 
-// add writes a blob, and returns what names it.
-func add(path layout.Path, kind types.MediaType, text []byte) (v1.Descriptor, error) {
+// addBlob writes a blob, and returns what names it.
+func addBlob(path layout.Path, kind types.MediaType, text []byte) (v1.Descriptor, error) {
 	digest, size, err := v1.SHA256(bytes.NewReader(text))
 	if err != nil {
 		return v1.Descriptor{}, err

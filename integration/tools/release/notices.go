@@ -1,9 +1,3 @@
-// Command notices gathers the licences and notices of what programs link:
-// notices NOTICES PROGRAM...
-//
-// NOTICES becomes the text that is handed on with the programs. The working directory has the
-// sources of the programs. A module whose licence is missing, unknown or not allowed is an
-// error.
 package main
 
 import (
@@ -16,18 +10,14 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "notices:", err)
-		os.Exit(1)
-	}
-}
-
-func run(args []string) error {
+// writeNotices gathers the licences and notices of what programs link. The file NOTICES becomes the
+// text that is handed on with the programs. The working directory has the sources of the programs. A
+// module whose licence is missing, unknown or not allowed is an error.
+func writeNotices(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: notices NOTICES PROGRAM [PROGRAM ...]")
+		return errors.New("usage: release notices NOTICES PROGRAM [PROGRAM ...]")
 	}
-	modules, err := all(args[1:])
+	modules, err := linked(args[1:])
 	if err != nil {
 		return err
 	}

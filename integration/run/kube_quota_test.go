@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"strings"
@@ -16,7 +16,7 @@ import (
 func (f *fixture) roomFor(n int64) {
 	f.Helper()
 	const counted = corev1.ResourceName("count/configmaps")
-	quotas, maps := f.Kube.CoreV1().ResourceQuotas(f.namespace), f.Kube.CoreV1().ConfigMaps(f.namespace)
+	quotas, maps := f.Kube.CoreV1().ResourceQuotas(home), f.Kube.CoreV1().ConfigMaps(home)
 	f.must(quotas.DeleteCollection(f.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	hard := corev1.ResourceList{counted: *resource.NewQuantity(n+1, resource.DecimalSI)}
 	quota, err := quotas.Create(f.Context(), &corev1.ResourceQuota{

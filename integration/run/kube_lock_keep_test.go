@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func (f *fixture) holdLock(client kubernetes.Interface) *heldLock {
 		}
 		return a
 	}}))
-	l := state.NewLock(client.CoordinationV1(), f.namespace, k.now, logger)
+	l := state.NewLock(client.CoordinationV1(), home, k.now, logger)
 	l.Ticks = func() (<-chan time.Time, func()) { return k.ticks, func() { close(k.stopped) } }
 	var err error
 	k.release, err = l.Acquire(ctx, "mine")
@@ -125,7 +125,7 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 		}
 	}
 	remove := func(f *fixture, _ *heldLock) {
-		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), state.LockName, metav1.DeleteOptions{}))
+		f.must(f.Kube.CoordinationV1().Leases(home).Delete(f.Context(), state.LockName, metav1.DeleteOptions{}))
 	}
 	const lost = `level=WARN msg="the lock was lost; this run releases nothing more" holder=`
 	for _, tt := range []struct {

@@ -1,8 +1,3 @@
-// Command provenance says how the files in a folder were made: provenance FOLDER.
-//
-// It writes FOLDER/provenance.intoto.json: an in-toto statement with SLSA provenance v1.
-// Every file in the folder is a subject. What it says comes from the environment of the
-// steps of a release, and from BUILDER_ID and INVOCATION_ID, which a build service sets.
 package main
 
 import (
@@ -19,24 +14,20 @@ import (
 )
 
 const (
-	name       = "provenance.intoto.json"
-	repository = "https://github.com/ip-reaper/ip-reaper"
-	page       = repository + "/blob/main/docs/release.md"
+	repository  = "https://github.com/ip-reaper/ip-reaper"
+	releasePage = repository + "/blob/main/docs/release.md"
 )
 
 // An object is one of JSON, whose fields are written in the order of their names.
 type object = map[string]any
 
-func main() {
-	if err := run(os.Args[1:], os.Getenv); err != nil {
-		fmt.Fprintln(os.Stderr, "provenance:", err)
-		os.Exit(1)
-	}
-}
-
-func run(args []string, env func(string) string) error {
+// writeProvenance says how the files in a folder were made: it writes provenance.intoto.json there, an
+// in-toto statement with SLSA provenance v1. Every file in the folder is a subject. What it says comes
+// from the environment of the steps of a release, and from BUILDER_ID and INVOCATION_ID, which a build
+// service sets.
+func writeProvenance(args []string, env func(string) string) error {
 	if len(args) != 1 {
-		return errors.New("usage: provenance FOLDER")
+		return errors.New("usage: release provenance FOLDER")
 	}
 	files, err := subjects(args[0])
 	if err != nil {
@@ -53,7 +44,7 @@ func run(args []string, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(args[0], name), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(args[0], "provenance.intoto.json"), append(text, '\n'), 0o644)
 }
 
 // subjects returns the files of the folder with their hashes, sorted by name.
@@ -83,7 +74,7 @@ func predicate(env func(string) string) (object, error) {
 	}
 	builder := env("BUILDER_ID")
 	if builder == "" {
-		builder = page + "#by-hand"
+		builder = releasePage + "#by-hand"
 	}
 	at := time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	metadata := object{"startedOn": at, "finishedOn": at}
@@ -92,7 +83,7 @@ func predicate(env func(string) string) (object, error) {
 	}
 	return object{
 		"buildDefinition": object{
-			"buildType": page + "#make-release",
+			"buildType": releasePage + "#make-release",
 			"externalParameters": object{
 				"repository": repository, "version": env("version"), "platforms": strings.Fields(env("platforms")),
 			},

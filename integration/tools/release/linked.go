@@ -23,9 +23,9 @@ type module struct {
 	packages      []string // the folders of the packages that are linked
 }
 
-// all returns the modules that the programs link, sorted. The sources that the programs
+// linked returns the modules that the programs link, sorted. The sources that the programs
 // are built from lie in the working directory.
-func all(programs []string) ([]*module, error) {
+func linked(programs []string) ([]*module, error) {
 	modules := map[string]*module{}
 	for _, program := range programs {
 		if err := add(modules, program); err != nil {

@@ -1,8 +1,3 @@
-// Command pack writes what lies in a folder to an archive, which is compressed unless its name ends
-// in .tar: pack ARCHIVE FOLDER.
-//
-// The same files make the same bytes, whatever tar and gzip the machine has: files come
-// sorted, belong to user 0, are as old as SOURCE_DATE_EPOCH, and may be read by everybody.
 package main
 
 import (
@@ -18,16 +13,12 @@ import (
 	"time"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
-		fmt.Fprintln(os.Stderr, "pack:", err)
-		os.Exit(1)
-	}
-}
-
-func run(args []string, epoch string) error {
+// writeArchive writes what lies in a folder to an archive, which is compressed unless its name ends in
+// .tar. The same files make the same bytes, whatever tar and gzip the machine has: files come sorted,
+// belong to user 0, are as old as the epoch, and may be read by everybody.
+func writeArchive(args []string, epoch string) error {
 	if len(args) != 2 {
-		return errors.New("usage: pack ARCHIVE FOLDER")
+		return errors.New("usage: release pack ARCHIVE FOLDER")
 	}
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil {
@@ -54,14 +45,14 @@ func pack(to io.Writer, folder fs.FS, at time.Time) error {
 		if err != nil || name == "." {
 			return err
 		}
-		return add(w, folder, name, entry, at)
+		return packEntry(w, folder, name, entry, at)
 	})
 	return errors.Join(err, w.Close())
 }
 
-// add writes one file or folder. Anything else would be unpacked as its kind allows, which
+// packEntry writes one file or folder. Anything else would be unpacked as its kind allows, which
 // is not the same on every machine.
-func add(w *tar.Writer, folder fs.FS, name string, entry fs.DirEntry, at time.Time) error {
+func packEntry(w *tar.Writer, folder fs.FS, name string, entry fs.DirEntry, at time.Time) error {
 	info, err := entry.Info()
 	if err != nil {
 		return err

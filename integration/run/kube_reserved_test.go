@@ -1,9 +1,7 @@
-package kube_test
+package run_test
 
 import (
-	"context"
 	"fmt"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,45 +20,19 @@ var (
 		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
 		Address:  ".status.ips[*]", Pod: ".spec.pod", TTL: ".spec.ttl", DeletedAt: ".status.deletedAt",
 	}
-	wide = reservedips.Resource{
+	clusterWide = reservedips.Resource{
 		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "clusterreservedips"},
 		Address:  ".spec.ip", Pod: ".spec.pod", TTL: ".spec.ttl",
 	}
 )
 
-// A reservedFixture is the cluster without reserved IPs. When the test ends, it deletes those that
-// the test made.
-type reservedFixture struct{ *fixture }
-
-func newReservedFixture(t *testing.T) *reservedFixture {
-	t.Helper()
-	f := &reservedFixture{newFixture(t)}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		for _, p := range []reservedips.Resource{spaced, wide} {
-			list, err := f.objects(p).List(ctx, metav1.ListOptions{})
-			f.must(err)
-			for _, o := range list.Items {
-				if len(o.GetFinalizers()) > 0 {
-					o.SetFinalizers(nil)
-					_, err := f.objects(p).Update(ctx, &o, metav1.UpdateOptions{})
-					f.must(err)
-				}
-			}
-			f.must(f.objects(p).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-		}
-	})
-	return f
-}
-
 // reserved returns an administrator's protector over the resources.
-func (f *reservedFixture) reserved(policies ...reservedips.Resource) *reservedips.Protector {
+func (f *fixture) reserved(policies ...reservedips.Resource) *reservedips.Protector {
 	f.Helper()
 	return f.reservedAs(f.Config, policies...)
 }
 
-func (f *reservedFixture) reservedAs(config *rest.Config, policies ...reservedips.Resource) *reservedips.Protector {
+func (f *fixture) reservedAs(config *rest.Config, policies ...reservedips.Resource) *reservedips.Protector {
 	f.Helper()
 	client, err := kube.RawClient(config)
 	f.must(err)
@@ -70,7 +42,7 @@ func (f *reservedFixture) reservedAs(config *rest.Config, policies ...reservedip
 }
 
 // list is Protections, but must succeed.
-func (f *reservedFixture) list(p *reservedips.Protector) []ipam.Protection {
+func (f *fixture) list(p *reservedips.Protector) []ipam.Protection {
 	f.Helper()
 	all, err := p.Protections(f.Context())
 	f.must(err)
@@ -78,7 +50,7 @@ func (f *reservedFixture) list(p *reservedips.Protector) []ipam.Protection {
 }
 
 // only returns the only object.
-func (f *reservedFixture) only(p *reservedips.Protector) ipam.Protection {
+func (f *fixture) only(p *reservedips.Protector) ipam.Protection {
 	f.Helper()
 	all := f.list(p)
 	if len(all) != 1 {
@@ -87,20 +59,20 @@ func (f *reservedFixture) only(p *reservedips.Protector) ipam.Protection {
 	return all[0]
 }
 
-// objects returns a client for the objects of a resource: of the test's namespace or of the
-// cluster.
-func (f *reservedFixture) objects(p reservedips.Resource) dynamic.ResourceInterface {
+// objects returns a client for the objects of a resource: of the namespace home or of
+// the cluster.
+func (f *fixture) objects(p reservedips.Resource) dynamic.ResourceInterface {
 	client := f.Dynamic.Resource(schema.GroupVersionResource(p.Resource))
 	if p.Resource == spaced.Resource {
-		return client.Namespace(f.namespace)
+		return client.Namespace(home)
 	}
 	return client
 }
 
 // write creates an object from its fields, with its status.
-func (f *reservedFixture) write(p reservedips.Resource, name, fields string) {
+func (f *fixture) write(p reservedips.Resource, name, fields string) {
 	f.Helper()
-	kind := map[reservedips.ResourceName]string{spaced.Resource: "ReservedIP", wide.Resource: "ClusterReservedIP"}[p.Resource]
+	kind := map[reservedips.ResourceName]string{spaced.Resource: "ReservedIP", clusterWide.Resource: "ClusterReservedIP"}[p.Resource]
 	var o unstructured.Unstructured
 	f.must(o.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":%q,%s}`, kind, fields)))
 	o.SetName(name)
@@ -114,7 +86,7 @@ func (f *reservedFixture) write(p reservedips.Resource, name, fields string) {
 }
 
 // remove deletes an object without a precondition.
-func (f *reservedFixture) remove(p reservedips.Resource, name string) {
+func (f *fixture) remove(p reservedips.Resource, name string) {
 	f.Helper()
 	f.must(f.objects(p).Delete(f.Context(), name, metav1.DeleteOptions{}))
 }

@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 		f.editLease(func(lease *coordinationv1.Lease) { lease.Annotations = map[string]string{"by": "hand"} })
 	}
 	remove := func(f *fixture, _ *clock) {
-		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(context.WithoutCancel(f.Context()), state.LockName, metav1.DeleteOptions{}))
+		f.must(f.Kube.CoordinationV1().Leases(home).Delete(context.WithoutCancel(f.Context()), state.LockName, metav1.DeleteOptions{}))
 	}
 	for _, tt := range []struct {
 		name        string

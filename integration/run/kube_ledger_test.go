@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"errors"
@@ -30,12 +30,12 @@ func (f *fixture) nodesOf(from, n int) ledger.Ledger {
 	return l
 }
 
-// ledgers returns the ledger store of the test's namespace, the stored ledger, and the proxy
+// ledgers returns the ledger store of the namespace home, the stored ledger, and the proxy
 // between them and the API server.
 func (f *fixture) ledgers() (*state.Ledgers, ledger.Ledger, *proxy.Proxy) {
 	f.Helper()
 	client, p := f.watched()
-	l := state.NewLedgers(client.CoreV1(), f.namespace)
+	l := state.NewLedgers(client.CoreV1(), home)
 	have, err := l.Load(f.Context())
 	f.must(err)
 	return l, have, p

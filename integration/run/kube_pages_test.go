@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// listed lists all pods as the program does, and returns those of the test's namespace. Without
+// listed lists all pods as the program does, and returns those of the namespace home. Without
 // atOnce, the API server refuses to give its version, which the program needs to list in one
 // answer. Before each page, something is written, so that the cluster's version differs from the
 // list's. The answers to the cut requests are cut off.
@@ -30,7 +30,7 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []census.Pod, re
 		p.Before(proxy.On("GET /version"), proxy.Always(proxy.Forbidden()))
 	}
 	p.Before(proxy.On("list pods"), func(ctx context.Context, _ proxy.Request) proxy.Action {
-		_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(ctx,
+		_, err := f.Kube.CoreV1().ConfigMaps(home).Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "written-"}}, metav1.CreateOptions{})
 		if err != nil {
 			f.Error(err)
@@ -45,7 +45,7 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []census.Pod, re
 	all, err := state.NewCluster(client.CoreV1(), client.AppsV1(), raw).Pods(f.Context())
 	f.must(err)
 	for _, pod := range all {
-		if pod.Ref.Namespace == f.namespace {
+		if pod.Ref.Namespace == home {
 			pods = append(pods, pod)
 		}
 	}
@@ -68,7 +68,7 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 		names[i] = fmt.Sprintf("pod-%04d", i)
 	}
 	f.must(cluster.Each(16, names, func(i int, name string) error {
-		_, err := f.Kube.CoreV1().Pods(f.namespace).Create(f.Context(), &corev1.Pod{
+		_, err := f.Kube.CoreV1().Pods(home).Create(f.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 				multus: fmt.Sprintf(`[{"name": "default/net-a", "interface": "net1", "ips": ["10.7.%d.%d"]}]`, i>>8, i&0xff),
 			}},

@@ -69,7 +69,7 @@ func verdicts(group string, c cast) map[string]string {
 
 // What Calico 3.30 to 3.33 stored gets the verdicts that it has to.
 func TestRecordedFormsGetTheirVerdicts(t *testing.T) {
-	for _, f := range []form{
+	proveAll(t,
 		recorded("calico-3.30.7-kubernetes", groupV1),
 		recorded("calico-3.32.1-kubernetes", groupV1),
 		recorded("calico-3.33-kubernetes", groupV1),
@@ -77,16 +77,15 @@ func TestRecordedFormsGetTheirVerdicts(t *testing.T) {
 		recorded("calico-3.30.7-etcdv3", ""),
 		recorded("calico-3.32.1-etcdv3", ""),
 		recorded("calico-3.33-etcdv3", ""),
-	} {
-		t.Run(f.name, f.prove)
-	}
+	)
 }
 
 // By its own status, a/othernode runs on node-2, and Calico has its address on node-1. So node-2, which is
 // not ready, may have any address of node-1 (promise 1).
 func TestAddressesOfANodeStayWhileItsNameMayMeanAnother(t *testing.T) {
-	for _, f := range []form{recorded("calico-3.33-kubernetes", groupV1), recorded("calico-3.33-etcdv3", "")} {
-		f.clone = true
+	forms := []form{recorded("calico-3.33-kubernetes", groupV1), recorded("calico-3.33-etcdv3", "")}
+	for i, f := range forms {
+		forms[i].clone = true
 		for entry, verdict := range f.want {
 			switch {
 			case entry == "a/nodegone 100.112.209.64": // on node-3
@@ -94,8 +93,8 @@ func TestAddressesOfANodeStayWhileItsNameMayMeanAnother(t *testing.T) {
 				f.want[entry] = "held NodeUnreachable kept"
 			}
 		}
-		t.Run(f.name, f.prove)
 	}
+	proveAll(t, forms...)
 }
 
 // By its own status, a/othernode is not on the node that the store names. So the store may
@@ -103,9 +102,10 @@ func TestAddressesOfANodeStayWhileItsNameMayMeanAnother(t *testing.T) {
 // the address stays. The other tests create the nodes anew, and what is older than a node was
 // never on it (promise 2).
 func TestAddressOfAGoneNodeStaysWhileAnotherNodeMayBeMeant(t *testing.T) {
-	for _, f := range []form{recorded("calico-3.33-kubernetes", groupV1), recorded("calico-3.33-etcdv3", "")} {
-		f.aged, f.alone = true, true
+	forms := []form{recorded("calico-3.33-kubernetes", groupV1), recorded("calico-3.33-etcdv3", "")}
+	for i, f := range forms {
+		forms[i].aged, forms[i].alone = true, true
 		f.want["a/nodegone 100.112.209.64"] = "held NodeUnreachable kept"
-		t.Run(f.name, f.prove)
 	}
+	proveAll(t, forms...)
 }

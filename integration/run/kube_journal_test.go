@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"context"
@@ -34,17 +34,12 @@ func newJournalFixture(t *testing.T) *journalFixture {
 	t.Helper()
 	f := newFixture(t)
 	client, p := f.watched()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		f.must(f.Kube.CoreV1().ConfigMaps(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	})
 	return &journalFixture{f, client, p}
 }
 
 // journals returns the journals as a new run opens them.
 func (f *journalFixture) journals(keep int) *state.Journals {
-	return state.NewJournals(f.reaper.CoreV1(), f.namespace, journal.Retention{Runs: keep})
+	return state.NewJournals(f.reaper.CoreV1(), home, journal.Retention{Runs: keep})
 }
 
 // run returns a run that writes journals.
@@ -90,7 +85,7 @@ func (f *journalFixture) write(id string, keep int, writes ...[]ipam.Record) *st
 // stored returns all ConfigMaps of journals, by name without the common prefix.
 func (f *journalFixture) stored() map[string]corev1.ConfigMap {
 	f.Helper()
-	list, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
+	list, err := f.Kube.CoreV1().ConfigMaps(home).List(f.Context(), metav1.ListOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -196,7 +191,7 @@ func (f *journalFixture) awaitNextSecond() {
 	f.Helper()
 	var first time.Time
 	for {
-		cm, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(),
+		cm, err := f.Kube.CoreV1().ConfigMaps(home).Create(f.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "clock-"}}, metav1.CreateOptions{})
 		if err != nil {
 			f.Fatal(err)
@@ -223,7 +218,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 	if want := "copy-of-a-journal (the journal is damaged: the part belongs into ip-reaper-journal-run-0-1-1)"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Prune = %v, want %q", err, want)
 	}
-	_, err = f.Kube.CoreV1().ConfigMaps(f.namespace).Get(t.Context(), "copy-of-a-journal", metav1.GetOptions{})
+	_, err = f.Kube.CoreV1().ConfigMaps(home).Get(t.Context(), "copy-of-a-journal", metav1.GetOptions{})
 	f.must(err)
 	f.wantStored("run-1-1-1")
 }
@@ -231,7 +226,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 // take deletes a part, and creates a changed copy of it with this name.
 func (f *journalFixture) take(part, name string, change func(*corev1.ConfigMap)) {
 	f.Helper()
-	cm, client := f.stored()[part], f.Kube.CoreV1().ConfigMaps(f.namespace)
+	cm, client := f.stored()[part], f.Kube.CoreV1().ConfigMaps(home)
 	f.must(client.Delete(f.Context(), cm.Name, metav1.DeleteOptions{}))
 	cm.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: maps.Clone(cm.Labels)}
 	change(&cm)
@@ -247,7 +242,7 @@ func TestPruneLeavesAPartThatChanges(t *testing.T) {
 	j := f.write("run-2", 1, records(1, 10))
 	f.proxy.Before(proxy.On("delete configmaps"), func(ctx context.Context, r proxy.Request) proxy.Action {
 		patch := []byte(`{"metadata":{"labels":{"ip-reaper/journal":null,"keep":"this"}}}`)
-		if _, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := f.Kube.CoreV1().ConfigMaps(home).Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Error(err)
 		}
 		return proxy.Pass()

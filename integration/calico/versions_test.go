@@ -1,6 +1,3 @@
-// Package calico_test loads what other versions of Calico store into the real
-// datastores, and has ip-reaper run over it. The programs of these versions do not run
-// here: integration/calico has those of v3.28.
 package calico_test
 
 import (
@@ -10,22 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-func TestMain(m *testing.M) { kit.Main(m, kit.Options{}) }
-
-// releaseNow is a policy that waits for nothing and leaves out a namespace. Its limits
-// are off, since most of the addresses here are leaks.
-const releaseNow = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-namespaces: {exclude: [excluded]}
-`
+// The tests named versions load what other versions of Calico store into the real datastores, and
+// have ip-reaper run over it. The programs of these versions do not run here: the other tests have
+// those of v3.28. One namespace is left out.
+const exceptExcluded = releaseNow + "namespaces: {exclude: [excluded]}\n"
 
 // prove loads a form and runs over it twice. Each of the entries has to get its verdict, for
 // its reason. What the form says is released, and nothing else; calicoctl finds the rest
@@ -50,9 +38,9 @@ func (f form) prove(t *testing.T) {
 }
 
 // reap runs the binary. Where the store has one cluster alone, the policy says so.
-func (s fixture) reap(t *testing.T, alone bool) *reap.Report {
+func (s replica) reap(t *testing.T, alone bool) *reap.Report {
 	t.Helper()
-	policy := releaseNow
+	policy := exceptExcluded
 	if alone {
 		policy += "nodes: {foreign: release}\n"
 	}
@@ -75,7 +63,7 @@ func (f form) kept() map[netip.Addr]bool {
 
 // check has calicoctl look, where it understands the form: it has to find the
 // addresses that stay, and a handle for each.
-func (f form) check(t *testing.T, s fixture) {
+func (f form) check(t *testing.T, s replica) {
 	t.Helper()
 	if s.datastore == nil || !f.whole {
 		return

@@ -1,4 +1,4 @@
-package kube_test
+package run_test
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// lock returns the lock of the test's namespace, which is never renewed.
+// lock returns the lock of the namespace home, which is never renewed.
 func (f *fixture) lock(client kubernetes.Interface, c *clock) *state.Lock {
-	l := state.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
+	l := state.NewLock(client.CoordinationV1(), home, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
@@ -40,7 +40,7 @@ func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 	if !errors.As(err, &locked) {
 		f.Fatalf("Acquire: %v, want a LockedError", err)
 	}
-	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + f.namespace + "/ip-reaper"}
+	want := reaper.LockedError{Holder: by, Since: since, Lock: "lease " + home + "/ip-reaper"}
 	if diff := cmp.Diff(want, *locked); diff != "" {
 		f.Errorf("LockedError (-want +got):\n%s", diff)
 	}
@@ -49,15 +49,15 @@ func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 // storedLease returns the lease as the API server has it.
 func (f *fixture) storedLease() *coordinationv1.Lease {
 	f.Helper()
-	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), state.LockName, metav1.GetOptions{})
+	lease, err := f.Kube.CoordinationV1().Leases(home).Get(f.Context(), state.LockName, metav1.GetOptions{})
 	f.must(err)
 	return lease
 }
 
-// leases returns all leases of the test's namespace.
+// leases returns all leases of the namespace home.
 func (f *fixture) leases() []coordinationv1.Lease {
 	f.Helper()
-	list, err := f.Kube.CoordinationV1().Leases(f.namespace).List(f.Context(), metav1.ListOptions{})
+	list, err := f.Kube.CoordinationV1().Leases(home).List(f.Context(), metav1.ListOptions{})
 	f.must(err)
 	return list.Items
 }
@@ -65,7 +65,7 @@ func (f *fixture) leases() []coordinationv1.Lease {
 // editLease changes the lease behind the program's back. It may be called from any
 // goroutine.
 func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
-	leases := f.Kube.CoordinationV1().Leases(f.namespace)
+	leases := f.Kube.CoordinationV1().Leases(home)
 	lease, err := leases.Get(f.Context(), state.LockName, metav1.GetOptions{})
 	if err == nil {
 		change(lease)
