@@ -1,14 +1,11 @@
 package calico_test
 
 import (
-	"context"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +36,17 @@ func (s *fixture) waits(pod string, clock time.Duration) {
 	s.pod(pod, cluster.Phase(corev1.PodPending), func(p *corev1.Pod) {
 		p.Status.StartTime = new(metav1.NewTime(time.Now().Add(clock)))
 	})
+}
+
+// at runs as if that much later, and checks what the report says of an address.
+func (s *fixture) at(later time.Duration, address, want string) *reap.Report {
+	s.Helper()
+	report, err := s.engine(reap.After(later)).Run(s.Context(), releaseNow)
+	s.must(err)
+	if got := lines(report)[address]; got != want {
+		s.Errorf("after %v, %s is %q, want %q", later, address, got, want)
+	}
+	return report
 }
 
 // The clock of a node is ahead while a first sandbox fails after its ADD, and is set back before the second
@@ -83,58 +91,6 @@ func TestTriesOfAPodThatWaits(t *testing.T) {
 					t.Errorf("the second one is %q, want %q", got, tt.later[1])
 				}
 			})
-		}
-	})
-}
-
-// Between the two looks, the endpoint goes, or turns out to be of the sandbox that seemed replaced: it stays
-// (promises 1 and 4).
-func TestSecondLookReadsTheEndpointOfThePod(t *testing.T) {
-	s := newFixture(t, calico.EtcdT(t))
-	s.waits("web", 0)
-	sandbox, ip := s.try("web", 0, true)
-	second, other := s.try("web", 0, true)
-	s.at(time.Minute, ip.String(), "suspected SandboxReplaced kept")
-	for _, change := range []func(){
-		func() { s.must(s.ApplyEndpoint(s.Context(), sandbox, ip)) },
-		func() {
-			_, err := s.Calicoctl(s.Context(), "", "delete", "workloadendpoint", strings.ReplaceAll(node, "-", "--")+"-k8s-web-eth0", "--namespace="+shop)
-			s.must(err)
-		},
-	} {
-		e := s.engine(reap.After(time.Hour))
-		reads := 0
-		e.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, send grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			if read, ok := request.(*pb.RangeRequest); ok && strings.Contains(string(read.Key), "/workloadendpoints/") {
-				if reads++; reads == 2 {
-					change()
-				}
-			}
-			return send(ctx, method, request, reply, conn, options...)
-		})}
-		report, err := e.Run(s.Context(), releaseNow)
-		s.must(err)
-		if got := lines(report)[ip.String()]; got != "orphan SandboxReplaced returned" || reads != 2 {
-			t.Errorf("it is %q after %d reads", got, reads)
-		}
-		s.must(s.ApplyEndpoint(s.Context(), second, other))
-	}
-}
-
-// The clock of a node is ten minutes slow, so the address of a pod that waits looks older than the pod. So does
-// its start, by the same clock. An address that is older than both is of an earlier pod (promise 1).
-func TestAddressOfAPodThatWaitsOnANodeWhoseClockIsSlow(t *testing.T) {
-	each(t, func(s *fixture) {
-		const slow = -10 * time.Minute
-		_, own := s.try("own", slow, false)
-		_, earlier := s.try("earlier", slow, false)
-		s.waits("own", slow)
-		s.waits("earlier", 0)
-		s.at(0, own.String(), "inUse PodPresent kept")
-		s.at(0, earlier.String(), "suspected PodReplaced kept")
-		report := s.at(time.Hour, own.String(), "inUse PodPresent kept")
-		if got := lines(report)[earlier.String()]; got != "orphan PodReplaced released" {
-			s.Errorf("what is older than the start of its pod is %q", got)
 		}
 	})
 }

@@ -5,12 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -77,39 +72,6 @@ func parse(t *testing.T, report string) printed {
 		delete(e, "due")
 	}
 	return p
-}
-
-func TestInspectReportsWhatADryRunDoes(t *testing.T) {
-	s, args := newFakeAPI(t, stores)
-	for name, list := range beside {
-		if err := os.WriteFile(filepath.Join(s.dir, name+".json"), []byte(list), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	policyFile := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policyFile, []byte("apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ngracePeriod: 0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, live, stderr := start(t.Context(), false, append(args, "--policy", policyFile, "--dry-run", "--all", "-o", "json"))
-	if code != exitDone {
-		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
-	}
-	want := parse(t, live)
-	if want.Summary.Planned != 4 || want.Summary.InUse != 2 || want.Summary.Held != 2 {
-		t.Fatalf("the dry run says too little: %+v", want.Summary)
-	}
-
-	offline := []string{"--policy", policyFile, "--all", "-o", "json", "-"}
-	for _, name := range []string{"ippools", "overlappingrangeipreservations", "ipamhandles", "ipamblocks"} {
-		offline = append(offline, filepath.Join(s.dir, name+".json"))
-	}
-	code, report, stderr := lookAt(t.Context(), strings.NewReader(beside["nodes"]+beside["pods"]+beside["statefulsets"]+endOfDump), offline...)
-	if code != exitDone || stderr != "" {
-		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
-	}
-	if diff := cmp.Diff(want, parse(t, report)); diff != "" {
-		t.Errorf("offline (-dry run +inspect):\n%s", diff)
-	}
 }
 
 func TestInspectStopsWaitingForStdinWhenInterrupted(t *testing.T) {

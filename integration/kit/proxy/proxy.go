@@ -32,7 +32,6 @@ type Proxy struct {
 
 	mu            sync.Mutex
 	before, after []rule
-	edits         []edit
 	requests      []Request
 	mutations     int
 }
@@ -64,12 +63,7 @@ func Start(admin *rest.Config) (*Proxy, error) {
 	p := &Proxy{}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(upstream)
-			if len(p.editsOf(r.In)) > 0 {
-				r.Out.Header.Del("Accept-Encoding")
-			}
-		},
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		Transport:      identities{asAdmin, asClient},
 		FlushInterval:  -1, // watches
 		ModifyResponse: p.answered,
@@ -122,7 +116,7 @@ func (p *Proxy) After(match Match, hook Hook) {
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.before, p.after, p.edits, p.requests, p.mutations = nil, nil, nil, nil, 0
+	p.before, p.after, p.requests, p.mutations = nil, nil, nil, 0
 }
 
 // Requests returns the requests so far, in order of arrival, including those not forwarded.
@@ -207,7 +201,7 @@ func (p *Proxy) answered(res *http.Response) error {
 	p.mu.Unlock()
 	action := p.run(rules, r)
 	if !action.drop && action.status == nil {
-		return p.edit(res)
+		return nil
 	}
 	if err := res.Body.Close(); err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestDamagedLedger(t *testing.T) {
 		{"a bomb", plainly(func(plain []byte) []byte { return append(make([]byte, 64<<20), plain...) })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client := versioned(fake.NewClientset())
+			client := fake.NewClientset()
 			whole := ledgerOf(t, 0, 100)
 			save(t, client, whole)
 			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
@@ -60,7 +60,7 @@ func TestDamagedLedger(t *testing.T) {
 
 // If the ConfigMap is deleted, every grace period begins again.
 func TestDeletedLedgerIsEmpty(t *testing.T) {
-	client := versioned(fake.NewClientset())
+	client := fake.NewClientset()
 	save(t, client, ledgerOf(t, 0, 3))
 	remove(t, client, LedgerName)
 	wantStored(t, client, ledger.Ledger{})
@@ -72,7 +72,7 @@ func TestDeletedLedgerIsEmpty(t *testing.T) {
 // A ledger that could not be read may be intact, and does not count as damaged. No Save
 // replaces it.
 func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
-	client := versioned(fake.NewClientset())
+	client := fake.NewClientset()
 	want := ledgerOf(t, 0, 100)
 	save(t, client, want)
 	broken := true
@@ -92,7 +92,7 @@ func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
 
 // Promises 2 and 6. A later version wrote the ledger. It does not count, and no Save replaces it.
 func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
-	client := versioned(fake.NewClientset())
+	client := fake.NewClientset()
 	save(t, client, ledgerOf(t, 0, 100))
 	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
 		plain := unzipped(t, cm)
