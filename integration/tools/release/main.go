@@ -33,6 +33,6 @@ func run(args []string) error {
 	case "provenance":
 		return writeProvenance(args[1:], os.Getenv)
 	default:
-		return errors.New("usage: release notices|pack|provenance ARGUMENT...")
+		return errors.New("usage: release notices, pack or provenance, and then its arguments")
 	}
 }
