@@ -180,7 +180,7 @@ func affinityOfKey(key string) (affinity, bool) {
 // addresses of IPReservations, if they are known. name returns the name that the cluster has for a
 // node of Calico's.
 func (s shares) divide(p ipPool, inside []netip.Prefix, kept ipam.Spans, known bool, name func(string) string) *ipam.Division {
-	d := &ipam.Division{Selective: p.selective, Terms: s.terms, Unknown: s.unknown, Owned: make(map[string][]netip.Prefix)}
+	d := &ipam.Division{Terms: s.terms, Unknown: s.unknown, Owned: make(map[string][]netip.Prefix)}
 	for _, a := range s.owned {
 		if p.cidr.Contains(a.cidr.Addr()) {
 			d.Owned[name(a.node)] = append(d.Owned[name(a.node)], a.cidr)

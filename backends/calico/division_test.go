@@ -175,7 +175,7 @@ func TestSurveySaysHowNodesShareIPPools(t *testing.T) {
 		if diff := cmp.Diff(owned, d.Owned, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("claims of nodes (-want +got):\n%s", diff)
 		}
-		if want := (ipam.BlockTerms{Strict: true, MaxPerNode: 20}); d.Terms == nil || *d.Terms != want || !d.Selective || d.Unclaimed.Int64() != 3 {
+		if want := (ipam.BlockTerms{Strict: true, MaxPerNode: 20}); d.Terms == nil || *d.Terms != want || d.Unclaimed.Int64() != 3 {
 			t.Errorf("%+v on the terms %+v, want %+v of 3 blocks for some nodes", d, d.Terms, want)
 		}
 		for _, fails := range []string{"settings", "affinities"} {

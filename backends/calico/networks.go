@@ -75,6 +75,8 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved ipReservations, no
 			Usable:   ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept),
 			Withheld: withheld,
 			Default:  true,
+			By:       p.by,
+			Manual:   p.manual,
 		}
 	}
 	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known, Withheld: withheld}
@@ -122,13 +124,23 @@ type ipPool struct {
 	cidr      netip.Prefix
 	blockBits int // the prefix length of its blocks; 0 if it cannot be read, as oddSize says
 	oddSize   error
-	selective bool   // only some nodes get blocks of it
+	by        string // which nodes or namespaces get addresses of it; empty: all
+	manual    bool   // only pods that name it get addresses of it
 	closed    string // why pods get no address from it; empty if they do
 	broken    error  // why it cannot be decoded; nil if it can
 }
 
-// workload is the use of an IPPool for pods.
-const workload = "Workload"
+// workload is the use of an IPPool for pods, and manual the assignmentMode in which only pods that name the IPPool
+// get addresses of it.
+const (
+	workload = "Workload"
+	manual   = "Manual"
+)
+
+// selects reports whether a selector leaves something out.
+func selects(selector string) bool {
+	return selector != "" && strings.ReplaceAll(selector, " ", "") != "all()"
+}
 
 // readIPPool decodes an IPPool. It is closed as in libcalico-go's filterIPPool and
 // filterPoolsByUse.
@@ -141,7 +153,9 @@ func readIPPool(stored resource) ipPool {
 		Spec struct {
 			CIDR        string          `json:"cidr"`
 			BlockSize   json.RawMessage `json:"blockSize"`
-			Selector    string          `json:"nodeSelector"`
+			Nodes       string          `json:"nodeSelector"`
+			Namespaces  string          `json:"namespaceSelector"`
+			Assignment  string          `json:"assignmentMode"`
 			Disabled    bool            `json:"disabled"`
 			AllowedUses []string        `json:"allowedUses"`
 		} `json:"spec"`
@@ -166,7 +180,13 @@ func readIPPool(stored resource) ipPool {
 	}
 	p.cidr = cidr.Masked()
 	p.blockBits, p.oddSize = blockBits(p.cidr, spec.BlockSize)
-	p.selective = spec.Selector != "" && strings.ReplaceAll(spec.Selector, " ", "") != "all()"
+	p.manual = spec.Assignment == manual
+	switch {
+	case selects(spec.Nodes):
+		p.by = "nodeSelector " + spec.Nodes
+	case selects(spec.Namespaces):
+		p.by = "namespaceSelector " + spec.Namespaces
+	}
 	unavailable := false // as its controller in kube-controllers (3.32) says
 	for _, c := range fields.Status.Conditions {
 		unavailable = unavailable || c.Type == "Allocatable" && c.Status == "False"

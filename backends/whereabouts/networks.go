@@ -77,9 +77,10 @@ func (s *survey) listed(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, 
 
 // A handout is what the attachments of one place hand out together.
 type handout struct {
-	spans  []ipam.Span // of any attachment, in any order
-	sound  bool        // the plugin accepts one of the attachments
-	unsure bool        // the plugin may read one of them differently
+	spans  []ipam.Span            // of any attachment, in any order
+	parts  map[string][]ipam.Span // the same, by attachment
+	sound  bool                   // the plugin accepts one of the attachments
+	unsure bool                   // the plugin may read one of them differently
 	pools  []string
 
 	attachments []string
@@ -130,6 +131,7 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 			Unique:      at.network,
 			Known:       h.sound && !h.unsure,
 			Usable:      ipam.NewSpans(h.spans...),
+			Parts:       h.differing(),
 			Withheld:    h.withheld,
 			Attachments: h.attachments,
 		}
@@ -182,7 +184,26 @@ func (h *handout) add(r attachedRange) {
 	default:
 		h.sound = true
 		h.spans = append(h.spans, r.gives()...)
+		if h.parts == nil {
+			h.parts = make(map[string][]ipam.Span)
+		}
+		h.parts[r.attachment] = append(h.parts[r.attachment], r.gives()...)
 	}
+}
+
+// differing returns what each attachment hands out, if some do not hand out all of it.
+func (h *handout) differing() map[string]ipam.Spans {
+	whole := ipam.NewSpans(slices.Clone(h.spans)...)
+	parts := make(map[string]ipam.Spans, len(h.parts))
+	differ := false
+	for attachment, spans := range h.parts {
+		parts[attachment] = ipam.NewSpans(spans...)
+		differ = differ || !slices.Equal(parts[attachment], whole)
+	}
+	if !differ {
+		return nil
+	}
+	return parts
 }
 
 // A slicePool is a NodeSlicePool: a range that is split into a slice for each node. Its name is

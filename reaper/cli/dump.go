@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,9 @@ func newDump(w ioStreams) *cobra.Command {
 			found, _, err := look(ctx, w, f, true)
 			if found == nil {
 				return err
+			}
+			if c, ok := f.opened.Cluster.(*state.Cluster); ok && found.Living != nil {
+				maps.Copy(f.recording.Lists, c.Evidence(ctx, found.Living.Pods()))
 			}
 			memory, unread := f.opened.Ledgers.Load(ctx)
 			if err = cmp.Or(err, unread); !memory.Equal(ledger.Ledger{}) {

@@ -182,7 +182,7 @@ func TestPodWithoutABlockIsToldWhy(t *testing.T) {
 	}{
 		{[]string{"explain", "app/hang-1"}, []string{
 			"waits for an address of default-ipv4-ippool (no block is left for its node n-3, which has no block: all 4 blocks are taken, 1 of nodes that do not exist (n-gone), and no node may borrow from the block of another (strictAffinity)",
-			"to change   let nodes borrow", "to change   add an IPPool",
+			"to change   add an IPPool", "to change   or let nodes borrow",
 		}, "make the range larger"},
 		{[]string{"pools"}, []string{"blocks: 3 with room, 0 full, 1 of missing nodes (n-gone), 0 not taken, no node may borrow, no room for 1 node"}, "no networks"},
 		{[]string{"pools", "-o=json"}, []string{`"missingNodes": [`, `"mayBorrow": false`, `"nodesWithoutRoom": 1`}, `"unclaimed": null`},

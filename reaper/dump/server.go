@@ -21,7 +21,8 @@ import (
 //
 // It answers only what files can tell: a list that they have; that a list is not found, or was refused, if a
 // whole dump says so; and which API groups there are. The answer to anything else is an *ipam.UnreadError and never
-// a 404, which would say that the cluster has no such object. So it reads nothing by name either.
+// a 404, which would say that the cluster has no such object. So it answers with an object by its name only if it
+// has it.
 type server struct {
 	lists   map[schema.GroupKind]*list
 	missing map[schema.GroupKind]missing // what a whole dump says of other lists
@@ -124,11 +125,14 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // list answers with a list. The rest of its path is its resource, below a namespace or not.
 func (s *server) list(request *http.Request, group string, rest []string) (*http.Response, error) {
+	if len(rest) == 2 {
+		return s.object(request, kindOf(group, rest[0]), rest[1])
+	}
 	namespace := ""
 	if len(rest) > 2 && rest[0] == "namespaces" {
 		namespace, rest = rest[1], rest[2:]
 	}
-	if len(rest) != 1 { // an object by its name
+	if len(rest) != 1 { // an object of a namespace by its name
 		return nil, &ipam.UnreadError{List: "objects at " + request.URL.Path}
 	}
 	resource := schema.GroupResource{Group: group, Resource: rest[0]}
@@ -137,7 +141,10 @@ func (s *server) list(request *http.Request, group string, rest []string) (*http
 	case found != nil && found.part:
 		return nil, &ipam.UnreadError{List: resource.String(), Part: true}
 	case found != nil:
-		name := strings.TrimPrefix(request.URL.Query().Get("fieldSelector"), metav1.ObjectNameField+"=")
+		name, is := strings.CutPrefix(request.URL.Query().Get("fieldSelector"), metav1.ObjectNameField+"=")
+		if !is { // whoever asks for events by another selector leaves out the others, too
+			name = ""
+		}
 		return found.answer(request, namespace, name), nil
 	case s.missing[of] == absent:
 		return failure(request, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"), nil
@@ -147,22 +154,42 @@ func (s *server) list(request *http.Request, group string, rest []string) (*http
 	return nil, &ipam.UnreadError{List: resource.String()}
 }
 
-// answer answers with the objects of a namespace and of a name; empty stands for any.
+// object answers with an object outside of namespaces.
+func (s *server) object(request *http.Request, of schema.GroupKind, name string) (*http.Response, error) {
+	for _, item := range s.lists[of].named("", name) {
+		return answer(request, string(item)), nil
+	}
+	return nil, &ipam.UnreadError{List: "objects at " + request.URL.Path}
+}
+
+// named returns the objects of a namespace and of a name; empty stands for any.
+func (l *list) named(namespace, name string) []json.RawMessage {
+	switch {
+	case l == nil:
+		return nil
+	case namespace == "" && name == "":
+		return l.items
+	}
+	var found []json.RawMessage
+	for _, item := range l.items {
+		var object struct {
+			Metadata kube.Metadata `json:"metadata"`
+		}
+		_ = kube.Decode(item, &object) // it has no name then
+		is := object.Metadata
+		if (namespace == "" || is.Namespace == namespace) && (name == "" || is.Name == name) {
+			found = append(found, item)
+		}
+	}
+	return found
+}
+
+// answer answers with the objects of a namespace and of a name.
 func (l *list) answer(request *http.Request, namespace, name string) *http.Response {
 	parts := []io.Reader{strings.NewReader(fmt.Sprintf(
 		`{"apiVersion": %q, "kind": %q, "metadata": {"resourceVersion": "1"}, "items": [`, l.apiVersion, l.kind+"List"))}
 	separator := ""
-	for _, item := range l.items {
-		if namespace != "" || name != "" {
-			var object struct {
-				Metadata kube.Metadata `json:"metadata"`
-			}
-			_ = kube.Decode(item, &object) // it has no name then
-			is := object.Metadata
-			if namespace != "" && is.Namespace != namespace || name != "" && is.Name != name {
-				continue
-			}
-		}
+	for _, item := range l.named(namespace, name) {
 		parts = append(parts, strings.NewReader(separator), bytes.NewReader(item))
 		separator = ","
 	}

@@ -48,13 +48,14 @@ type Policy struct {
 }
 
 // Write writes lists, one object on a line, the policy, the ledger, and what ended the dump: nil if it is whole. It
-// leaves out lists of metadata, and those of Kubernetes that are not of pods, nodes or StatefulSets.
+// leaves out lists of metadata, and those of Kubernetes that are not of pods, nodes, StatefulSets, namespaces or
+// events.
 func Write(out io.Writer, recorded *kube.Recording, ledger []byte, policy Policy, now time.Time, version string, failed error) error {
 	w := bufio.NewWriter(out)
 	for _, path := range slices.Sorted(maps.Keys(recorded.Lists)) {
 		list := recorded.Lists[path]
 		switch group := schema.FromAPIVersionAndKind(list.APIVersion, "").Group; {
-		case list.Kind == "PodList", list.Kind == "NodeList", list.Kind == "StatefulSetList":
+		case slices.Contains([]string{"PodList", "NodeList", "StatefulSetList", "NamespaceList", "EventList"}, list.Kind):
 		case !strings.Contains(group, "."), strings.HasSuffix(group, "k8s.io"):
 			continue
 		}

@@ -241,6 +241,9 @@ type Network struct {
 	// that are excluded, reserved, or outside the range that is handed out.
 	Usable Spans
 
+	// Parts has, by attachment, the Usable addresses that it hands out; nil if each hands out all of them.
+	Parts map[string]Spans
+
 	// Withheld says why some addresses are not Usable. What it says of a Usable one does not matter.
 	Withheld []Withheld
 
@@ -260,6 +263,11 @@ type Network struct {
 	// Pools are the names of its pools, and Unique is what their Pool.Network is.
 	Pools  []string
 	Unique string
+
+	// By says which nodes or namespaces get addresses of it, such as "nodeSelector zone == 'a'"; empty if all
+	// do. Manual is set if only pods do that name it.
+	By     string
+	Manual bool
 
 	// Division says how nodes share the network; nil if its addresses are for all of them.
 	Division *Division

@@ -11,9 +11,6 @@ type Division struct {
 	// Unclaimed is how many blocks no node has taken yet; nil if that is unknown.
 	Unclaimed *big.Int
 
-	// Selective is set if only some nodes get addresses of the network.
-	Selective bool
-
 	// Terms say what a node may do when its blocks are full; nil if that is unknown, and Unknown
 	// says why.
 	Terms   *BlockTerms

@@ -270,6 +270,19 @@ func fence(s Subject) []Remedy {
 	return remedies
 }
 
+// DeletePod advises to delete the pod of the allocation.
+func (s Subject) DeletePod(says string) []Remedy {
+	return s.fill(Remedy{says, "kubectl -n {namespace} delete pod {pod}"})
+}
+
+// Fence advises what ends an allocation of a pod that the API server still lists on a node that does not
+// answer.
+func (s Subject) Fence(node, state string) []Remedy {
+	s.Evidence = []Evidence{{Source: "node " + node}}
+	first := Remedy{"its pod is still listed on node " + node + ", which " + state + ": whether it runs there is not known", ""}
+	return append([]Remedy{first}, fence(s)...)
+}
+
 // leave is for allocations of nodes that may be of another cluster. The evidence names the node.
 func leave(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"if another cluster keeps its addresses in this store, leave it: only a run there can tell", ""})

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -16,9 +17,16 @@ type Asking struct {
 	Pod       string `json:"pod"`
 	Node      string `json:"node,omitempty"`
 
+	// NodeState says in a clause that its node does not exist or is not ready; empty if it is, or if that is
+	// unknown.
+	NodeState string `json:"nodeState,omitempty"`
+
 	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
 	Waits bool   `json:"waits"`
 	Why   string `json:"why,omitempty"`
+
+	// Restart is set if it runs, and gets what it lacks only in its next sandbox.
+	Restart bool `json:"restart,omitempty"`
 
 	// Attachments are the network attachments that it requests, as namespace/name. Unknown are
 	// those whose network is not known here.
@@ -33,12 +41,18 @@ type Asking struct {
 	Default bool     `json:"default"`
 	IPPools []string `json:"ipPools,omitempty"`
 
+	// ByNamespace says that its namespace names these IPPools, or may name some; empty if it names none.
+	ByNamespace string `json:"byNamespace,omitempty"`
+
+	// NoPools are those IPPools that are not among the networks.
+	NoPools []string `json:"noPools,omitempty"`
+
 	// Fixed are the addresses that it asks Calico for in place of any other.
 	Fixed []string `json:"fixed,omitempty"`
 
-	// Room is set if it waits, and none of the networks from which it may get an address is full. It
-	// says who tries again.
-	Room string `json:"room,omitempty"`
+	// Events say why it waits, the newest first. Unread is why they are not known; nil if they are.
+	Events []Event `json:"events,omitempty"`
+	Unread error   `json:"-"`
 
 	// Deletion is set if the pod is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
@@ -58,11 +72,13 @@ type Rangeless struct {
 }
 
 // addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
-// requests and in which no store has an address for it.
+// requests and in which no store has an address for it, and those that its events name. An allocation of the pod that
+// is not in use serves it only if its next sandbox may adopt it.
 func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
-		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
+		serves := e.Adoptable && e.Verdict != judge.Orphaned || e.Verdict == judge.InUse && !e.ByName
+		if serves && e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod {
 			has[e.pool()] = true
 		}
 	}
@@ -72,7 +88,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	byDefault := a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && served(n) })
 	wanted := func(n NetworkReport) bool {
 		if n.Default {
-			named := len(a.IPPools) == 0 && n.Closed == "" || slices.Contains(a.IPPools, n.Name) || slices.Contains(a.IPPools, n.Range)
+			named := len(a.IPPools) == 0 && n.Closed == "" && !n.Manual || slices.Contains(a.IPPools, n.Name) || slices.Contains(a.IPPools, n.Range)
 			return byDefault && named
 		}
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
@@ -91,14 +107,29 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 			a.Unknown = append(a.Unknown, one)
 		}
 	}
+	read := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default })
+	for _, name := range a.IPPools {
+		if byDefault && read && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && (n.Name == name || n.Range == name) }) {
+			a.NoPools = append(a.NoPools, name)
+		}
+	}
+	if r.Living != nil && !r.Living.Node(a.Node).Ready {
+		a.NodeState = strings.TrimPrefix(r.stateOf(a.Node), ", ")
+	}
 	if a.Waits {
-		places := r.places(command, r.networksThat(wanted))
+		told := func(n NetworkReport) bool {
+			return slices.ContainsFunc(a.Events, func(e Event) bool { return e.names(n) })
+		}
+		networks := r.networksThat(func(n NetworkReport) bool { return wanted(n) || told(n) })
+		for i, n := range networks {
+			networks[i] = r.partOf(n, a.Attachments)
+		}
+		places := r.places(command, networks)
+		for i, n := range networks {
+			places[i].Told = told(n)
+		}
 		r.markChoices(places, a.Node)
 		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
-		a.Room = r.roomFor(a, places)
-		if full := slices.IndexFunc(places, func(p Place) bool { return p.order() > 0 }); full > 0 {
-			places = places[:full] // what it has to wait for
-		}
 		x.Places = append(x.Places, places...)
 	}
 	if a.Deletion != nil {
@@ -119,7 +150,7 @@ func (r Report) markChoices(places []Place, node string) {
 			for i := range places {
 				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
 					networks, chosen = append(networks, n), append(chosen, p)
-					if p.Free == nil || p.Free.Sign() > 0 {
+					if n.By == "" && (p.Free == nil || p.Free.Sign() > 0) {
 						room = append(room, p.Name)
 					}
 				}
@@ -128,7 +159,7 @@ func (r Report) markChoices(places []Place, node string) {
 		if len(networks) == 0 {
 			continue
 		}
-		none := noBlock(node, networks)
+		none := r.noBlock(node, networks)
 		for _, p := range chosen {
 			if p.NoBlock = none; none == nil {
 				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
@@ -143,24 +174,6 @@ func (p Place) order() int {
 		return 0
 	}
 	return 1
-}
-
-// roomFor says who tries again, if none of the places from which a pod waits for an address is full;
-// otherwise, or if that is unknown, it returns nothing. Which of the IPPools Calico tries may depend on
-// what is not read here, such as its configuration on the node, so it counts if any is full. A pool
-// of which the node has no block may be for other nodes.
-func (r Report) roomFor(a Asking, places []Place) string {
-	full := func(p Place) bool {
-		return p.Closed != "" || p.Free == nil || p.Free.Sign() == 0 || p.NoBlock != nil || p.selective && p.Blocks.Shares[a.Node].Blocks == 0
-	}
-	narrowed := !Question{Namespace: a.Namespace}.Besides(r.Run.Selection).Everything()
-	if narrowed || len(places) == 0 || len(a.Unknown)+len(a.Rangeless)+len(a.Fixed) > 0 || slices.ContainsFunc(places, full) {
-		return ""
-	}
-	if r.Living != nil && r.Living.Node(a.Node).Ready {
-		return "no network that it may use is full; the kubelet tries again"
-	}
-	return "no network that it may use is full; it waits for its node " + a.Node + r.stateOf(a.Node)
 }
 
 // terminating says since when a pod is being deleted and, once its grace period is over, what to look

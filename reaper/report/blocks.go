@@ -47,7 +47,7 @@ type Share struct {
 
 // countBlocks counts the blocks of the networks. The usage of the pools is known by now. The nodes
 // are those of the cluster; nil if they are unknown.
-func (y Layout) countBlocks(nodes []string) {
+func (y Layout) countBlocks(nodes []string, windows func(node string) bool) {
 	byRef := make(map[ipam.PoolRef]*PoolReport, len(y.Pools))
 	for i := range y.Pools {
 		byRef[y.Pools[i].ref()] = &y.Pools[i]
@@ -83,7 +83,7 @@ func (y Layout) countBlocks(nodes []string) {
 		n.Blocks = b
 	}
 	for family := range y.families() {
-		without := nodesWithoutRoom(family, nodes)
+		without := nodesWithoutRoom(family, nodes, windows)
 		for _, n := range family {
 			n.Blocks.NodesWithoutRoom = without
 		}
@@ -115,14 +115,14 @@ func isIPv6(in string) bool { return strings.Contains(in, ":") }
 
 // nodesWithoutRoom counts the nodes that can get no address of any of the networks; nil if that is
 // unknown. A node without a block counts only if all nodes may have one.
-func nodesWithoutRoom(networks []NetworkReport, nodes []string) *int {
+func nodesWithoutRoom(networks []NetworkReport, nodes []string, windows func(node string) bool) *int {
 	if nodes == nil || unknownOf(networks) != "" {
 		return nil
 	}
-	everywhere := slices.ContainsFunc(networks, func(n NetworkReport) bool { return !n.Division.Selective })
+	everywhere := slices.ContainsFunc(networks, func(n NetworkReport) bool { return n.By == "" })
 	count := 0
 	for _, node := range nodes {
-		if share := shareOf(node, networks); (share.Blocks > 0 || everywhere) && !mayGet(share, networks) {
+		if share := shareOf(node, networks); (share.Blocks > 0 || everywhere) && !mayGet(share, networks, windows(node)) {
 			count++
 		}
 	}
@@ -180,17 +180,22 @@ func shareOf(node string, networks []NetworkReport) (all Share) {
 
 // mayGet reports whether a node with this share can get an address of the networks: of its own
 // blocks, of one that it takes, or of another node's. A node that has as many blocks as it may have
-// borrows nothing either (autoAssign in libcalico-go's ipam).
-func mayGet(share Share, networks []NetworkReport) bool {
+// borrows nothing either (autoAssign in libcalico-go's ipam). One on Windows takes one block, and borrows
+// nothing.
+func mayGet(share Share, networks []NetworkReport, windows bool) bool {
 	terms := networks[0].Division.Terms
-	if share.Room {
-		return true
+	most := terms.MaxPerNode
+	if windows {
+		most = 1
 	}
-	if share.Blocks >= terms.MaxPerNode {
+	switch {
+	case share.Room:
+		return true
+	case share.Blocks >= most:
 		return false
 	}
 	return slices.ContainsFunc(networks, func(n NetworkReport) bool {
-		return !terms.Manual && n.Division.Unclaimed.Sign() > 0 || n.Blocks.Lends
+		return !terms.Manual && n.Division.Unclaimed.Sign() > 0 || n.Blocks.Lends && !windows
 	})
 }
 
@@ -202,15 +207,18 @@ type NoBlock struct {
 }
 
 // noBlock says why a node can get no address of any of the networks, which are of one IP family, or
-// why that is unknown. It returns nil if the node can.
-func noBlock(node string, networks []NetworkReport) *NoBlock {
-	terms, share, unknown := networks[0].Division.Terms, shareOf(node, networks), unknownOf(networks)
+// why that is unknown. It returns nil if the node can. The advice begins with what harms least.
+func (r Report) noBlock(node string, networks []NetworkReport) *NoBlock {
+	terms := networks[0].Division.Terms
+	share := shareOf(node, networks)
+	unknown := unknownOf(networks)
+	windows := r.Living != nil && r.Living.Node(node).Windows
 	switch {
 	case share.Room:
 		return nil
 	case unknown != "":
 		return &NoBlock{Node: node, Why: "it is unknown whether a block is left for its node " + node + ": " + unknown, Remedies: []judge.Remedy{}}
-	case mayGet(share, networks):
+	case mayGet(share, networks, windows):
 		return nil
 	}
 	has := "which has no block"
@@ -219,9 +227,15 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 	}
 	found := &NoBlock{Node: node, Remedies: []judge.Remedy{}}
 	advise := func(says string) { found.Remedies = append(found.Remedies, judge.Remedy{Says: says}) }
-	if share.Blocks >= terms.MaxPerNode {
+	switch {
+	case windows && share.Blocks > 0:
+		found.Why = fmt.Sprintf("no block is left for its node %s, %s: a node on Windows gets one, unless windows_use_single_network of its plugin is false", node, has)
+		advise("run fewer pods on the node")
+		return found
+	case share.Blocks >= terms.MaxPerNode:
 		found.Why = fmt.Sprintf("no block is left for its node %s, %s, since a node may have %s (maxBlocksPerHost)", node, has, printable.Counted(terms.MaxPerNode, "block"))
-		advise("run fewer pods on the node, or raise maxBlocksPerHost of Calico's IPAMConfig default")
+		advise("run fewer pods on the node")
+		advise("or raise maxBlocksPerHost of Calico's IPAMConfig default, which takes effect only while strictAffinity is true")
 		return found
 	}
 	total, missing := 0, 0
@@ -240,11 +254,27 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 		why = append(why, fmt.Sprintf("%d of nodes that do not exist (%s)", missing, printable.Some(slices.Compact(gone))))
 		advise("the blocks of nodes that do not exist are taken back by Calico's kube-controllers, once nothing is allocated in them: see that these run, and that leaks in the blocks are released")
 	}
+	advise("add an IPPool")
 	if terms.Strict {
 		why = append(why, "and no node may borrow from the block of another (strictAffinity)")
-		advise("let nodes borrow, unless they are on Windows or routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false")
+		if !r.hasWindows() {
+			advise("or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false")
+		}
 	}
 	found.Why = fmt.Sprintf("no block is left for its node %s, %s: %s", node, has, strings.Join(why, ", "))
-	advise("add an IPPool")
 	return found
+}
+
+// hasWindows reports whether a node runs Windows, or may: Calico gives no address on such a node while nodes
+// may borrow.
+func (r Report) hasWindows() bool {
+	if r.Living == nil || !r.Living.HasNodes() {
+		return true
+	}
+	for node := range r.Living.Nodes() {
+		if r.Living.Node(node).Windows {
+			return true
+		}
+	}
+	return false
 }

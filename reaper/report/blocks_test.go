@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -17,8 +20,7 @@ type blockOf struct {
 	taken int
 }
 
-// divided returns a network of such blocks and a second one of the same kind without blocks, which
-// only some nodes may use.
+// divided returns a network of such blocks.
 func divided(d ipam.Division, all ...blockOf) report.Results {
 	l := ipam.Listing{Backend: "calico", Status: ipam.StatusOK, Whole: true}
 	var names []string
@@ -77,7 +79,6 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 		"the terms are unknown":         {ipam.Division{Unknown: "forbidden", Unclaimed: none}, []blockOf{{"a", 1}, {"b", 4}}, "it is unknown whether a block is left for its node b: forbidden", "unknown", "1 1 0 []"},
 		"unknown, and it has room":      {ipam.Division{Unknown: "forbidden", Unclaimed: none}, []blockOf{{"b", 1}}, "", "unknown", "1 0 0 []"},
 		"the size is unknown":           {ipam.Division{Terms: strict}, []blockOf{{"b", 4}}, "it is unknown whether a block is left for its node b: how many blocks are left in p", "unknown", "0 1 0 []"},
-		"some nodes only":               {ipam.Division{Terms: strict, Unclaimed: none, Selective: true}, []blockOf{{"a", 4}}, "node b, which has no block", "1", "0 1 0 []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report.Make(divided(tt.division, tt.blocks...))
@@ -105,4 +106,79 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node on Windows has one block, and one that a selector may leave out counts only once it has a block.
+func TestWhichNodesHaveNoRoom(t *testing.T) {
+	terms := &ipam.BlockTerms{Strict: true, MaxPerNode: 20}
+	for name, tt := range map[string]struct {
+		unclaimed *big.Int
+		by        string
+		windows   []string
+		want      int
+		why       string // of a pod on b
+		advice    string
+	}{
+		"all nodes": {
+			unclaimed: new(big.Int),
+			want:      2,
+			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			advice:    "add an IPPool; or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false",
+		},
+		"some nodes only": {
+			unclaimed: new(big.Int),
+			by:        "nodeSelector zone == 'a'",
+			want:      1,
+			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			advice:    "add an IPPool; or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false",
+		},
+		"a full node on Windows": {
+			unclaimed: big.NewInt(9),
+			windows:   []string{"a"},
+			want:      1,
+		},
+		"no borrowing beside Windows": {
+			unclaimed: new(big.Int),
+			windows:   []string{"a"},
+			want:      2,
+			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			advice:    "add an IPPool",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := divided(ipam.Division{Terms: terms, Unclaimed: tt.unclaimed}, blockOf{"a", 4})
+			f.Layout.Networks[0].By = tt.by
+			f.Living = living(t, tt.windows...)
+			r := report.Make(f)
+			if got := *r.Networks[0].Blocks.NodesWithoutRoom; got != tt.want {
+				t.Errorf("%d nodes get no address, want %d", got, tt.want)
+			}
+			x, err := report.Explain(r, report.Question{Namespace: "app", Pod: "web"}, []report.Asking{{Namespace: "app", Pod: "web", Node: "b", Waits: true, Default: true}}, nil)
+			if err != nil || len(x.Places) != 1 {
+				t.Fatalf("places %v, %v", x.Places, err)
+			}
+			why := ""
+			var advice []string
+			if no := x.Places[0].NoBlock; no != nil {
+				why = no.Why
+				for _, remedy := range no.Remedies {
+					advice = append(advice, remedy.Says)
+				}
+			}
+			if got := strings.Join(advice, "; "); why != tt.why || got != tt.advice {
+				t.Errorf("told %q, %q\nwant %q, %q", why, got, tt.why, tt.advice)
+			}
+		})
+	}
+}
+
+// living returns a cluster of the nodes a and b, of which some run Windows.
+func living(t *testing.T, windows ...string) *census.Census {
+	t.Helper()
+	var nodes []census.Node
+	for _, name := range []string{"a", "b"} {
+		nodes = append(nodes, census.Node{Name: name, Ready: true, Windows: slices.Contains(windows, name)})
+	}
+	found := reapertest.Lists{Nodes: nodes}.Census(t, census.Scope{Nodes: true})
+	return &found
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,6 +43,9 @@ type Explanation struct {
 	// Found has the allocations; for a node, those that have no owner, and those that it holds
 	// because it may have them.
 	Found []Explained `json:"found"`
+
+	// Live is how many addresses of a node that is not ready have pods that the API server still lists on it.
+	Live int `json:"live,omitempty"`
 
 	// Others is how many allocations of a node are left out because they did not leak. Leaks count
 	// the addresses of the node that leaked, or may have.
@@ -94,6 +98,15 @@ type StoreAnswer struct {
 	Status  ipam.Status `json:"status"`
 	Message string      `json:"message,omitempty"`
 	Found   *int        `json:"found"`
+}
+
+// NotInstalled returns what was looked for, if the cluster has no such store; otherwise nothing.
+func (a StoreAnswer) NotInstalled() string {
+	lacks, is := strings.CutPrefix(a.Message, ipam.ErrNotInstalled.Error()+": ")
+	if !is || a.Status != ipam.StatusSkipped {
+		return ""
+	}
+	return lacks
 }
 
 // An Explained is an entry with the rules that decided on it, and what would change it.
@@ -171,6 +184,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	if x.Question.Node != "" {
 		if r.Living != nil && !r.Living.Node(x.Question.Node).Ready {
 			x.NodeState = strings.TrimPrefix(r.stateOf(x.Question.Node), ", which ")
+			x.Live = r.liveOn(x.Question.Node)
 		}
 		only := []string{"--node", x.Question.Node}
 		if r.Run.Node != "" {
@@ -178,7 +192,12 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 		x.Leaks = r.leaks(func(e *Entry) bool { return x.Question.about(*e) }, command, only...)
 	}
+	for i := range x.Found {
+		x.addSilentNode(r, &x.Found[i], command)
+	}
 	for _, a := range asking {
+		x.addRestart(a)
+		x.addTries(r, a, command)
 		if a.Deletion == nil {
 			continue
 		}
@@ -196,6 +215,61 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		})
 	})
 	return x, err
+}
+
+// addRestart says of the allocations of a pod that runs without what it asks for, or may, how that ends.
+func (x *Explanation) addRestart(a Asking) {
+	for i := range x.Found {
+		e := &x.Found[i]
+		vague := e.ByName || slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == census.NetworkStatus })
+		if a.Restart && vague && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, its plugin returns it, or a run finds that it leaked"}}
+		}
+	}
+}
+
+// addSilentNode says of an allocation in use that the node of its pod is not ready, and what would end that.
+func (x *Explanation) addSilentNode(r Report, e *Explained, command []string) {
+	if r.Living == nil || e.Verdict != judge.InUse {
+		return
+	}
+	pod, presence := r.Living.Pod(e.Owner.PodRef())
+	if presence != census.Present || pod.Node == "" || r.Living.Node(pod.Node).Ready {
+		return
+	}
+	if state := strings.TrimPrefix(r.stateOf(pod.Node), ", which "); state != "" {
+		e.Remedies = r.subject(e.Entry, command).Fence(pod.Node, state)
+	}
+}
+
+// addTries says of a pod that waits that it holds more addresses of a network than it asks for, and shows none of
+// them: each try to start it may have taken one.
+func (x *Explanation) addTries(r Report, a Asking, command []string) {
+	if !a.Waits || r.Living == nil {
+		return
+	}
+	pod, _ := r.Living.Pod(ipam.PodRef{Namespace: a.Namespace, Name: a.Pod})
+	for _, n := range r.Networks {
+		pools := n.refs()
+		asks := len(slices.DeleteFunc(slices.Clone(a.Attachments), func(one string) bool { return !slices.Contains(n.Attachments, one) }))
+		held := make(map[string]bool)
+		var of []*Explained
+		for i := range x.Found {
+			e := &x.Found[i]
+			ip, err := netip.ParseAddr(e.IP)
+			if pools[e.pool()] && err == nil && e.Verdict == judge.InUse && e.Owner.PodRef() == pod.Ref && !pod.Shows(ip) {
+				held[e.IP] = true
+				of = append(of, e)
+			}
+		}
+		if len(held) <= max(1, asks) {
+			continue
+		}
+		says := fmt.Sprintf("%d addresses of %s name this pod, which asks for %d there and shows none of them: its tries, or earlier pods of its name, took them. Delete it, and a run finds what leaked", len(held), n.Name, max(1, asks))
+		for _, e := range of {
+			e.Remedies = r.subject(e.Entry, command).DeletePod(says)
+		}
+	}
 }
 
 // addWithheld says which networks with the address give it to no pod unless one asks for it.
@@ -251,6 +325,18 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	}
 }
 
+// liveOn counts the addresses in use of pods that are listed on a node.
+func (r Report) liveOn(node string) int {
+	ips := make(map[string]bool)
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		if pod, presence := r.Living.Pod(e.Owner.PodRef()); e.Verdict == judge.InUse && e.IP != "" && presence == census.Present && pod.Node == node {
+			ips[e.Network+" "+e.IP] = true
+		}
+	}
+	return len(ips)
+}
+
 // HeldBy returns what the evidence says about a node, if that is why the entry is held: it may be on
 // that node. Otherwise it returns an empty string.
 func (e *Entry) HeldBy(node string) string {
@@ -266,8 +352,19 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 	var all []Place
 	for _, n := range networks {
 		all = append(all, Place{
-			Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks, Attachments: n.Attachments,
-			Leaks: r.leaksIn(n.refs(), n.Name, command), selective: n.Division != nil && n.Division.Selective,
+			Backend:     n.Backend,
+			Name:        n.Name,
+			Network:     true,
+			Range:       n.Range,
+			Usage:       n.Usage,
+			Closed:      n.Closed,
+			Foreign:     n.Foreign,
+			By:          n.By,
+			Manual:      n.Manual,
+			Blocks:      n.Blocks,
+			Attachments: n.Attachments,
+			Part:        n.part,
+			Leaks:       r.leaksIn(n, command),
 		})
 	}
 	return all
@@ -276,13 +373,18 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 // placeOfPool returns a pool as a place.
 func (r Report) placeOfPool(p PoolReport, command []string) Place {
 	in := map[ipam.PoolRef]bool{p.ref(): true}
-	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaksIn(in, p.Name, command)}
+	leaks := r.leaks(func(e *Entry) bool { return in[e.pool()] }, command, "--pool", p.Name)
+	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: leaks}
 }
 
 // placesNamed returns the networks that a name stands for, and such pools outside of these.
 func (r Report) placesNamed(name string, command []string) []Place {
 	networks := r.networksNamed(name)
-	all := r.places(command, networks)
+	parts := make([]NetworkReport, len(networks))
+	for i, n := range networks {
+		parts[i] = r.partOf(n, []string{name})
+	}
+	all := r.places(command, parts)
 	alone, _ := r.PoolsNamed(name)
 	for _, n := range networks {
 		for pool := range n.refs() {
@@ -307,8 +409,16 @@ type Place struct {
 	Closed      string   `json:"closed,omitempty"`      // see NetworkReport
 	Blocks      *Blocks  `json:"blocks,omitempty"`      // see NetworkReport
 	Attachments []string `json:"attachments,omitempty"` // see NetworkReport
+	Foreign     bool     `json:"foreign,omitempty"`     // see NetworkReport
+	By          string   `json:"by,omitempty"`          // see NetworkReport
+	Manual      bool     `json:"manual,omitempty"`      // see NetworkReport
 
-	selective bool // nodes are chosen for it
+	// Part has the ranges that the attachments in question hand out, if others hand out something else. Then the
+	// figures are of these.
+	Part []string `json:"part,omitempty"`
+
+	// Told is set if an event of the pod that waits names it.
+	Told bool `json:"told,omitempty"`
 
 	// Elsewhere are the networks that have room, and from which the pod that waits may get its
 	// address in place of this one.
@@ -366,8 +476,8 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	free, sized := false, covered
 	for _, n := range r.Networks {
 		if contains(n.Range) {
-			free = free || n.Closed == "" && n.Capacity != nil && n.handsOut(ip)
-			sized = sized && n.Capacity != nil
+			free = free || n.Closed == "" && !n.Foreign && n.Capacity != nil && n.handsOut(ip)
+			sized = sized && !n.Foreign && n.Capacity != nil
 		}
 	}
 	if !r.incomplete() && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it

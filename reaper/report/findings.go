@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -153,6 +154,9 @@ func mayClaim(pod *census.Pod) bool {
 	return !pod.Finished && !pod.HostNetwork && !pod.NoSandbox && pod.Deadline.IsZero()
 }
 
+// settledAfter is how old a pod is whose address a store surely had when it was listed, if the store gave it.
+const settledAfter = 10 * time.Minute
+
 // A claimed is an address that a pod shows in a network.
 type claimed struct {
 	ip       netip.Addr
@@ -167,6 +171,8 @@ type claimed struct {
 // an address of an interface to that of its network attachment, and what Calico's annotations name to
 // Calico's. What a status alone shows is of the default network, whichever that is: it makes a
 // duplicate, but is never unrecorded.
+//
+// It also marks the networks of the layout that are Foreign.
 func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	networkOf := y.networkOf()
 	claims := y.claims(c, y.attachments(inv, c, networkOf))
@@ -178,6 +184,11 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	})
 	pods := c.Pods()
 	inUse := y.record(inv, networkOf, pods, claims)
+	for _, one := range claims {
+		n := &y.Networks[one.network]
+		settled := c.Began().Sub(pods[one.pod].Created) > settledAfter
+		n.Foreign = n.Foreign || n.Default && settled && !inUse[one.network] && inv.Complete()
+	}
 	found := y.overlaps(inv, c, networkOf)
 	names := make([]string, len(y.Networks)) // a name is unique in its backend
 	for i, n := range y.Networks {

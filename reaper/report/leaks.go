@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -24,9 +25,13 @@ type Leak struct {
 // maxRemedies limits the commands of one Leak: each node has its own.
 const maxRemedies = 3
 
-// leaksIn is leaks for the addresses of pools that have a name.
-func (r Report) leaksIn(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
-	return r.leaks(func(e *Entry) bool { return in[e.pool()] }, command, "--pool", name)
+// leaksIn is leaks for the addresses of a network, or of a part of it.
+func (r Report) leaksIn(n NetworkReport, command []string) []Leak {
+	pools := n.refs()
+	return r.leaks(func(e *Entry) bool {
+		ip, err := netip.ParseAddr(e.IP)
+		return pools[e.pool()] && (n.part == nil || err == nil && n.Usable.Contains(ip))
+	}, command, "--pool", n.Name)
 }
 
 // leaks counts the addresses that leaked, or may have, and says what would free them. only is the

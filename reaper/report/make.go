@@ -114,7 +114,7 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	e := Entry{
 		Backend: a.Backend, Pool: a.Pool, Key: a.Key, Network: a.Network,
 		Owner:   a.Owner.Entry(),
-		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless && !done.Owned, ByName: d.ByName, Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless && !done.Owned, ByName: d.ByName, Adoptable: !a.NeverAdopted(), Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
 	}
 	if a.IP.IsValid() {
 		e.IP = a.IP.String()

@@ -82,6 +82,9 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 		Default:     n.Default,
 		Unique:      n.Unique,
 		Withheld:    n.Withheld,
+		parts:       n.Parts,
+		By:          n.By,
+		Manual:      n.Manual,
 		Division:    n.Division,
 	}
 	if n.Range.IsValid() {

@@ -268,11 +268,13 @@ type Entry struct {
 	Outcome   Fate             `json:"outcome"` // of its attempt; see Fate for what became of the allocation
 	Error     string           `json:"error,omitempty"`
 
-	Network string        `json:"-"` // see ipam.Allocation
-	ByName  bool          `json:"-"` // see judge.Ruling
-	Address *Address      `json:"-"` // nil if it neither leaked nor may have, or has no address
-	Ripe    time.Time     `json:"-"` // see judge.Subject
-	Wait    time.Duration `json:"-"` // see judge.Verdicts
+	Network string `json:"-"` // see ipam.Allocation
+	ByName  bool   `json:"-"` // see judge.Ruling
+
+	Adoptable bool          `json:"-"` // a later sandbox of the pod may get it
+	Address   *Address      `json:"-"` // nil if it neither leaked nor may have, or has no address
+	Ripe      time.Time     `json:"-"` // see judge.Subject
+	Wait      time.Duration `json:"-"` // see judge.Verdicts
 }
 
 // pool returns the pool of the entry.

@@ -145,14 +145,19 @@ func (t *tally) finish() {
 		p.AllocatedAfter = p.AllocatedBefore - pool.gone
 		p.ProtectedBy = t.results.ProtectedBy[p.ref()]
 		p.Usage = pool.usage(p.Capacity, pool.network != nil && pool.network.Closed != "")
+		if pool.network != nil && pool.network.Foreign {
+			p.Free, p.FullPercent = nil, nil
+		}
 	}
 	for i := range t.networks {
 		n := t.networks[i].NetworkReport
-		if n.Usage = t.networks[i].usage(n.Capacity, n.Closed != ""); n.Partial {
+		n.Usage = t.networks[i].usage(n.Capacity, n.Closed != "")
+		if n.Partial || n.Foreign {
 			n.Free, n.FullPercent = nil, nil
 		}
 	}
-	t.countBlocks(t.results.Nodes)
+	living := t.results.Living
+	t.countBlocks(t.results.Nodes, func(node string) bool { return living != nil && living.Node(node).Windows })
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
@@ -369,6 +374,18 @@ type NetworkReport struct {
 
 	// Withheld says why some addresses are not Usable: see ipam.Network.
 	Withheld []ipam.Withheld `json:"-"`
+
+	// parts are those of ipam.Network. part has the ranges of one of them, if the report is of that: see partOf.
+	parts map[string]ipam.Spans
+	part  []string
+
+	// Foreign is set if pods show addresses of the range, and the store has none of these for its pod: another IPAM
+	// gives them, or the records were lost. Then Free is null.
+	Foreign bool `json:"foreign,omitempty"`
+
+	// By and Manual say which pods get none: see ipam.Network.
+	By     string `json:"by,omitempty"`
+	Manual bool   `json:"manual,omitempty"`
 
 	Division *ipam.Division `json:"-"`
 }

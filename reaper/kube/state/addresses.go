@@ -197,18 +197,21 @@ func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
 	for _, name := range s.defaults {
 		byDefault[name] = true
 	}
-	named := make(map[string]bool, len(s.networks))
+	named := make(map[string]int, len(s.networks)) // how many entries; a pod may ask for one network twice
 	plain := 0
 	for _, name := range s.networks {
 		switch {
 		case byDefault[name]:
 		case strings.Contains(name, "/"):
-			named[name] = true
+			named[name]++
 		case old:
 			plain++
 		}
 	}
-	missing := slices.DeleteFunc(asked, func(name string) bool { return named[name] })
+	missing := slices.DeleteFunc(asked, func(name string) bool {
+		named[name]--
+		return named[name] >= 0
+	})
 	return len(missing) > plain
 }
 
@@ -259,8 +262,67 @@ var poolAnnotations = []string{"cni.projectcalico.org/ipv4pools", "cni.projectca
 // fixedAddresses is the annotation in which a pod names the addresses that it wants from Calico.
 const fixedAddresses = "cni.projectcalico.org/ipAddrs"
 
-// Asking returns the pods with that name, in any namespace if none is given, and the networks
-// they ask for.
+// defaultNetwork is the annotation in which a pod names the network attachment that Multus takes in place of the
+// cluster's default network. A name without a namespace is of Multus' own, by default this one.
+const (
+	defaultNetwork  = "v1.multus-cni.io/default-network"
+	multusNamespace = "kube-system"
+)
+
+// poolsNamedIn returns the IPPools that annotations name, by name or CIDR.
+func poolsNamedIn(annotations map[string]string) (all []string) {
+	for _, key := range poolAnnotations {
+		var pools []string
+		if json.Unmarshal([]byte(annotations[key]), &pools) == nil {
+			all = append(all, pools...)
+		}
+	}
+	return all
+}
+
+// poolsOfNamespace returns the IPPools that a namespace names for those of its pods that name none, and what it is
+// that names them; or that this is not known.
+func (c *Cluster) poolsOfNamespace(ctx context.Context, name string) (pools []string, by string) {
+	namespace := new(corev1.Namespace)
+	if err := c.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(namespace); err != nil {
+		return nil, "its namespace may name IPPools, and was not read"
+	}
+	if pools = poolsNamedIn(namespace.Annotations); len(pools) > 0 {
+		by = "its namespace names the IPPools"
+	}
+	return pools, by
+}
+
+// toRestart says what gives a pod that runs an interface that it lacks.
+const toRestart = "; if it lacks an interface, delete it: the kubelet adds none to a sandbox that runs"
+
+// earlierStatus reports whether the network-status of a pod is of a sandbox before the one that runs: its default
+// entry has addresses, and none of them is the pod's. Multus writes it before the pod gets its addresses.
+func earlierStatus(pod *corev1.Pod) bool {
+	var entries []struct {
+		IPs     []string `json:"ips"`
+		Default bool     `json:"default"`
+	}
+	if json.Unmarshal([]byte(pod.Annotations[networkStatus]), &entries) != nil || len(pod.Status.PodIPs) == 0 {
+		return false
+	}
+	has := func(text string) bool {
+		ip, ok := readIP(text)
+		return ok && slices.ContainsFunc(pod.Status.PodIPs, func(of corev1.PodIP) bool {
+			own, _ := readIP(of.IP)
+			return own == ip
+		})
+	}
+	for _, e := range entries {
+		if e.Default && len(e.IPs) > 0 {
+			return !slices.ContainsFunc(e.IPs, has)
+		}
+	}
+	return false
+}
+
+// Asking returns the pods with that name, in any namespace if none is given, the networks they ask for, and
+// what events say of those that wait.
 func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.Asking, error) {
 	request := c.core.Get().Resource("pods").Param("fieldSelector", "metadata.name="+name)
 	if namespace != "" {
@@ -273,7 +335,14 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 	var asking []report.Asking
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; pod.Name == name {
-			asking = append(asking, readAsking(pod, readPod(pod)))
+			a := readAsking(pod, readPod(pod))
+			if a.Waits || a.Node == "" {
+				a.Events, a.Unread = c.events(ctx, pod)
+			}
+			if a.Waits && a.Default && len(a.IPPools) == 0 {
+				a.IPPools, a.ByNamespace = c.poolsOfNamespace(ctx, pod.Namespace)
+			}
+			asking = append(asking, a)
 		}
 	}
 	return asking, nil
@@ -289,21 +358,33 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 		a.Why = "has no node yet, and so no address"
 	case pod.Spec.HostNetwork && !p.LeavesOut && !p.AddressUnknown:
 		a.Why = "uses the network of its node, and needs no address"
+	case earlierStatus(pod):
+		a.Why = "runs, and its network-status is of an earlier sandbox: it may lack what only that shows" + toRestart
+		a.Restart = true
 	case !p.LeavesOut && !p.AddressUnknown:
 		a.Why = "has every address that it asks for"
+	case p.InStatus > 0 && pod.Status.Phase == corev1.PodRunning:
+		a.Why = "runs, and its network-status does not show every network that it asks for" + toRestart
+		a.Restart = true
 	default:
 		a.Waits = true
 	}
 	a.Default = a.Default && !pod.Spec.HostNetwork
-	if asked := pod.Annotations[networks]; asked != "" {
-		a.Attachments, _ = networksAsked(asked, pod.Namespace) // an unreadable one asks for nothing
+	var asked []string // what cannot be read asks for nothing
+	if text := pod.Annotations[networks]; text != "" {
+		asked, _ = networksAsked(text, pod.Namespace)
 	}
-	for _, key := range poolAnnotations {
-		var pools []string
-		if json.Unmarshal([]byte(pod.Annotations[key]), &pools) == nil {
-			a.IPPools = append(a.IPPools, pools...)
+	if text := pod.Annotations[defaultNetwork]; text != "" {
+		instead, _ := networksAsked(text, multusNamespace)
+		asked = append(asked, instead...)
+		a.Default = false
+	}
+	for _, one := range asked {
+		if !slices.Contains(a.Attachments, one) {
+			a.Attachments = append(a.Attachments, one)
 		}
 	}
+	a.IPPools = poolsNamedIn(pod.Annotations)
 	var fixed []string
 	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
 		a.Fixed = fixed

@@ -21,6 +21,8 @@ var dumpedFields = map[string][]string{
 	"Pod":         {"spec.nodeName", "spec.hostNetwork", "spec.terminationGracePeriodSeconds", "status.phase", "status.startTime", "status.conditions", "status.podIP", "status.podIPs"},
 	"StatefulSet": {"spec.replicas", "spec.ordinals"},
 	"Node":        {"spec.taints", "status.addresses", "status.conditions", "status.nodeInfo"},
+	"Namespace":   nil,
+	"Event":       {"involvedObject", "type", "reason", "message", "firstTimestamp", "lastTimestamp", "eventTime", "count", "series"},
 	machineKind:   {"status.phase", "status.conditions", "status.interfaces"},
 }
 
@@ -29,7 +31,7 @@ var dumpedFields = map[string][]string{
 var (
 	dumpedMeta = []string{"namespace", "name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"}
 	dumpedKeys = slices.Concat([]string{
-		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, fixedAddresses, mirror, corev1.LabelHostname,
+		networkStatus, networksStatus, networks, defaultNetwork, calicoPodIP, calicoPodIPs, calicoContainerID, fixedAddresses, mirror, corev1.LabelHostname,
 	}, poolAnnotations, tunnelAnnotations)
 )
 
@@ -78,6 +80,10 @@ func Reduce(doc ipam.Document) (data []byte, ofCluster bool, err error) {
 		object, what = new(corev1.Node), "node"
 	case doc.Is("apps", "StatefulSet"):
 		object, what = new(appsv1.StatefulSet), "StatefulSet"
+	case doc.Is("", "Namespace"):
+		object, what = new(corev1.Namespace), "namespace"
+	case doc.Is("", "Event"):
+		object, what = new(corev1.Event), "event"
 	case doc.Is(machineGroup, machineKind):
 		return Dumped(doc.Kind, doc.Data), true, nil
 	default:

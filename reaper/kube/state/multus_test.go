@@ -106,10 +106,10 @@ func TestReadPodThatLeavesOutANetwork(t *testing.T) {
 		{asked: "lan,b/lan", shown: []string{first, plain}, old: true, want: true},
 		{asked: `[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, shown: []string{first, lan}, want: true},
 		{asked: `[{"name": "lan"}, {"name": "wan", "namespace": "b"}]`, shown: []string{first, lan, wan}},
-		{asked: `[{"name": "lan"}, {"name": "lan", "namespace": "default"}]`, shown: []string{first, lan}},
+		{asked: `[{"name": "lan"}, {"name": "lan", "namespace": "default"}]`, shown: []string{first, lan}, want: true},
 		{asked: `null`, shown: []string{first, lan}, want: true}, // a name: it has no bracket
 		{asked: `[{"name": 7}]`, shown: []string{first, lan}, want: true},
-		{asked: strings.TrimSuffix(many, ","), shown: []string{first, lan}},
+		{asked: strings.TrimSuffix(many, ","), shown: []string{first, lan}, want: true},
 		{asked: many + "lan", shown: []string{first, lan}, want: true},
 		{asked: strings.Repeat(" ", maxNetworkStatus) + "lan", shown: []string{first, lan}, want: true},
 	} {

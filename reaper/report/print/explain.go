@@ -27,12 +27,19 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	for _, s := range x.Stores {
 		switch {
+		case s.NotInstalled() != "":
+			line("  %s: not installed: %s", s.Name, s.NotInstalled())
 		case s.Found == nil:
 			line("  %s: unknown, %s: %s", s.Name, s.Status, s.Message)
 		case s.Message != "":
 			line("  %s: %d found%s, %s: %s", s.Name, *s.Found, selected, s.Status, s.Message)
 		default:
 			line("  %s: %d found%s", s.Name, *s.Found, selected)
+		}
+	}
+	for _, a := range x.Asking {
+		for _, says := range eventLines(a) {
+			line("  %s", says)
 		}
 	}
 	for _, c := range x.Claims {
@@ -60,18 +67,24 @@ func viewOfExplanation(x report.Explanation) view {
 	v.tables = func(bool) (all []table) {
 		if x.Question.Node != "" {
 			all = nodeLines(x)
-		} else {
-			for i, e := range x.Found {
-				if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
-					e.Remedies = []judge.Remedy{{Says: "as above"}}
-				}
-				all = append(all, allocationLines(e))
+		}
+		for i, e := range x.Found {
+			if x.Question.Node != "" {
+				break
 			}
+			if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
+				e.Remedies = []judge.Remedy{{Says: "as above"}}
+			}
+			all = append(all, allocationLines(e))
 		}
+		var places []table
 		for _, p := range x.Places {
-			all = append(all, placeLines(p, x.Leaked != nil && x.Question.Address == ""))
+			places = append(places, placeLines(p, x.Leaked != nil && x.Question.Address == ""))
 		}
-		return all
+		if slices.ContainsFunc(x.Asking, func(a report.Asking) bool { return a.Waits }) {
+			return append(places, all...) // what it waits for comes first
+		}
+		return append(all, places...)
 	}
 	return v
 }
@@ -126,6 +139,9 @@ func aboutNode(x report.Explanation) string {
 		}
 	}
 	text := "it " + x.NodeState
+	if x.Live > 0 {
+		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it: fencing deletes these pods, so first be sure that nothing runs there"
+	}
 	if len(kept) == 0 {
 		return text
 	}
@@ -135,7 +151,7 @@ func aboutNode(x report.Explanation) string {
 			leaked++
 		}
 	}
-	text += fmt.Sprintf(", and keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(leaked, "address"))
+	text += fmt.Sprintf("; it keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(leaked, "address"))
 	if unknown > 0 {
 		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
 	}
@@ -153,6 +169,8 @@ func summaryOf(x report.Explanation) string {
 		found += " of " + only
 	}
 	switch {
+	case n == 0 && len(x.Stores) > 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.NotInstalled() == "" }):
+		found = "no IPAM that ip-reaper knows is installed here"
 	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
 		found = "its allocations are unknown: no store was listed"
 	case n == 0 && only != "":
@@ -204,10 +222,14 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	if len(a.Fixed) > 0 {
 		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: explain that address to see what has it"
 	}
-	if a.Room != "" {
-		text += "; " + a.Room
-	} else if len(x.Places) > 0 {
+	if len(x.Places) > 0 {
 		text += " of " + summaryOfPlaces(x)
+	}
+	if len(a.NoPools) > 0 {
+		text += "; it asks for the IPPool " + printable.Some(a.NoPools) + ", which is none of those that were read"
+	}
+	if a.ByNamespace != "" && len(x.Places)+len(a.NoPools) > 1 {
+		text += "; " + a.ByNamespace
 	}
 	if len(a.Unknown) > 0 {
 		text += "; not known here: the network of " + printable.Some(a.Unknown)
@@ -215,8 +237,43 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	for _, one := range a.Rangeless[:min(namedPlaces, len(a.Rangeless))] {
 		text += "; none of " + one.Attachment + ": " + one.Why
 	}
+	if a.NodeState != "" {
+		text += "; it is on node " + a.Node + ", " + a.NodeState
+	}
+	switch {
+	case len(a.Events) > 0:
+		text += "; an event says why"
+	case a.Unread != nil:
+		text += "; whether an event says why is unknown"
+	default:
+		text += "; no event says why"
+	}
 	return text
 }
+
+// eventLines says what events say of why a pod waits, the newest first.
+func eventLines(a report.Asking) []string {
+	const most = 3
+	const room = 300 // bytes of what one says
+	var lines []string
+	for _, e := range a.Events[:min(most, len(a.Events))] {
+		line := "event " + clock(&e.Last)
+		if e.Count > 1 {
+			line += fmt.Sprintf(", %d times since %s", e.Count, clock(&e.Since))
+		}
+		lines = append(lines, line+", "+e.Reason+": "+printable.Shorten(e.Says, room))
+	}
+	if more := len(a.Events) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %s: -o json has each", printable.Counted(more, "older event")))
+	}
+	if a.Unread != nil {
+		lines = append(lines, "its events are unknown: "+printable.Error(a.Unread))
+	}
+	return lines
+}
+
+// foreign says what is known of a network that is Foreign.
+const foreign = "pods show addresses of it, and the store has none of these: another IPAM gives them, or its records were lost"
 
 // namedPlaces is how many networks and pools a summary names.
 const namedPlaces = 3
@@ -242,6 +299,8 @@ func fillOf(p report.Place, judged bool) string {
 	switch {
 	case p.Closed != "":
 		text = "closed: " + p.Closed
+	case p.Foreign:
+		text = foreign
 	case p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) > 0:
 		text = "full, but " + printable.Some(p.Elsewhere) + " is not"
 	case p.Free != nil && p.Free.Sign() == 0:
@@ -250,6 +309,12 @@ func fillOf(p report.Place, judged bool) string {
 		text = p.NoBlock.Why
 	case p.Free != nil:
 		text = number(p.Free) + " of " + number(p.Capacity) + " free"
+	}
+	if p.Part != nil {
+		text = "its part: " + text
+	}
+	if p.By != "" {
+		text += ", by selector"
 	}
 	if judged {
 		text += fmt.Sprintf(", %d leaked", p.Leaked)
@@ -303,26 +368,43 @@ func placeLines(p report.Place, judged bool) table {
 	}
 	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
 	t.field("attached", printable.Some(p.Attachments))
+	t.field("its part", printable.Some(p.Part))
 	t.field("used", fmt.Sprintf("%d of %s (%s), %s free", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free)))
 	t.field("closed", p.Closed)
+	if p.Foreign {
+		t.field("but", foreign)
+	}
+	t.field("only by", p.By)
+	if p.Manual {
+		t.field("only for", "pods that name it (assignmentMode Manual)")
+	}
+	if p.Told {
+		t.field("event", "one of the pod names it")
+	}
 	if p.Blocks != nil {
 		t.field("blocks", blocksOf(*p.Blocks))
 	}
 	if p.NoBlock != nil {
 		t.field("but", p.NoBlock.Why)
-		t.advise(p.NoBlock.Remedies)
 	}
 	t.field("not free", lostOf(p.Usage))
-	if !judged {
-		return t
+	if judged {
+		t.usedLines(p)
 	}
+	if p.NoBlock != nil {
+		t.advise(p.NoBlock.Remedies)
+	}
+	return t
+}
+
+// usedLines says who has the addresses of a place, and what would give back those that leaked.
+func (t *table) usedLines(p report.Place) {
 	t.field("has", fmt.Sprintf("%d live, %d leaked (%d protected), %d other", p.Live, p.Leaked, p.Protected, p.Other))
 	t.field("of these", byNameOf(p.Usage))
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.field("to change", "nothing leaked, so there is nothing to release: make the range larger, or run fewer pods")
 	}
 	t.leakLines(p.Leaks)
-	return t
 }
 
 // leakLines counts leaks by what becomes of them and why, and says what would change that.

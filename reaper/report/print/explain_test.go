@@ -33,7 +33,7 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  it is not ready since noon, and keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
+		"  it is not ready since noon; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
 		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
 		"\n10.1.0.0  overlapping       kube-sy…ong-name  shop/a-…ger-name  PodAbsent\n10.0.0.0  whereab…rlapping  ",
 		"\n… and 1,246 more: -o json has each\n",
