@@ -1,9 +1,13 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -23,15 +27,21 @@ type files struct {
 	inEtcd          bool
 	noNodes         bool // the files are of etcd, and do not tell which nodes Calico has
 	noReservations  bool // the files do not tell which IPReservations there are
+
+	ofGroup map[string]map[string]string // Calico's fields of the blocks, by API group and name
+	checks  []error                      // what each ClusterInformation says: nil if the datastore is in use
 }
 
 // newFiles returns the backend over documents, of which it ignores those that are not Calico's IPAM.
 func newFiles(documents []ipam.Document, atOnce int) *Backend {
-	f := &files{endpoints: make(map[string][]byte)}
+	f := &files{
+		endpoints: make(map[string][]byte),
+		ofGroup:   map[string]map[string]string{groupV1: {}, groupV3: {}},
+	}
 	ofEtcd, part := false, false
 	for _, d := range documents {
 		f.take(d)
-		ofEtcd = ofEtcd || reads(d)
+		ofEtcd = ofEtcd || ofDatastore(d)
 		part = part || d.More && d.Kind == "" // of etcd's keys
 	}
 	// A whole dump of etcd that has Calico's nodes has all of Calico's resources.
@@ -42,10 +52,18 @@ func newFiles(documents []ipam.Document, atOnce int) *Backend {
 	return b
 }
 
-// reads reports whether a document other than a custom resource is for newFiles.
+// reads reports whether a document is for newFiles that is not of a resource that a run lists.
 func reads(d ipam.Document) bool {
+	return ofDatastore(d) || d.Is(groupV1, information) || d.Is(groupV3, information)
+}
+
+// ofDatastore reports whether a document is no custom resource, but has the form of those in etcd.
+func ofDatastore(d ipam.Document) bool {
 	return strings.HasPrefix(d.Key, etcdRoot) || isRawBlock(d)
 }
+
+// information is the kind of the object that locks the datastore.
+const information = "ClusterInformation"
 
 // take adds a document. It skips Calico's other keys in etcd.
 func (f *files) take(d ipam.Document) {
@@ -68,9 +86,11 @@ func (f *files) take(d ipam.Document) {
 		}
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case calico("IPAMBlock"):
-		f.blocks = append(f.blocks, readOffline(d))
+		f.takeBlock(d)
 	case calico("IPAMHandle"):
 		f.handles = append(f.handles, readOffline(d))
+	case calico(information):
+		f.takeResource("clusterinformations", resource{data: d.Data})
 	case calico("IPReservation"):
 		f.takeResource("ipreservations", resource{data: d.Data})
 	case calico("IPPool"):
@@ -97,9 +117,23 @@ func (f *files) takeResource(plural string, r resource) {
 		f.reserved = append(f.reserved, r)
 	case "ippools":
 		f.ipPools = append(f.ipPools, r)
+	case "clusterinformations":
+		var info clusterInformation
+		err := kube.Decode(r.data, &info)
+		f.checks = append(f.checks, cmp.Or(err, info.check()))
 	case "workloadendpoints":
 		f.endpoints[r.name] = r.data
 	}
+}
+
+// takeBlock adds a custom resource of a block.
+func (f *files) takeBlock(d ipam.Document) {
+	o := readOffline(d)
+	f.blocks = append(f.blocks, o)
+	var fields any
+	_ = kube.Decode(o.value(), &fields) // what is broken is said where it is listed
+	group, _, _ := strings.Cut(d.APIVersion, "/")
+	f.ofGroup[group][o.name] = fmt.Sprint(fields) // which sorts keys
 }
 
 // readOffline reads a custom resource. If its metadata cannot be read, the object
@@ -124,8 +158,17 @@ func isRawBlock(d ipam.Document) bool {
 	return kube.Decode(d.Data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
-// ready implements datastore. What files have does not change, whether Calico was at work or not.
-func (*files) ready(context.Context) (string, error) { return "", nil }
+// ready implements datastore. Of two API groups with different contents one is old, and files do not say which.
+func (f *files) ready(context.Context) (string, error) {
+	v1, v3 := f.ofGroup[groupV1], f.ofGroup[groupV3]
+	if len(v1) > 0 && len(v3) > 0 && !maps.Equal(v1, v3) {
+		return "", fmt.Errorf("the files have blocks of the API groups %s and %s that differ, and one of them is not in use: give a file by ip-reaper dump, which reads the one that is", groupV1, groupV3)
+	}
+	if len(f.checks) > 0 && !slices.Contains(f.checks, nil) {
+		return "", f.checks[0]
+	}
+	return "", nil
+}
 
 // list implements datastore. If the files have only blocks or only handles, there are none of the others.
 func (f *files) list(_ context.Context, k kind, reduce func(object) any) ([]any, error) {

@@ -235,3 +235,38 @@ func TestFilesReadsEndpoints(t *testing.T) {
 		t.Errorf("none, and one that cannot be decoded: %+v", got[1:])
 	}
 }
+
+func TestFilesSayWhyNoneOfCalicoIsListed(t *testing.T) {
+	block := func(group, fields string) ipam.Document {
+		d := customResource(blocks, "10.0.0.0/30", fields)
+		d.APIVersion = group
+		return d
+	}
+	information := func(ready bool) ipam.Document {
+		return ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "ClusterInformation", Data: fmt.Appendf(nil,
+			`{"metadata": {"name": "default"}, "spec": {"datastoreReady": %t}}`, ready)}
+	}
+	locked := ipam.Document{Key: clusterKey, Data: information(false).Data}
+	const v1, v3 = "crd.projectcalico.org/v1", "projectcalico.org/v3"
+	other := strings.Replace(threeOfFour, "1800000000000000007", "1800000000000000008", 1)
+	for _, tt := range []struct {
+		name string
+		docs []ipam.Document
+		want string
+	}{
+		{"both API groups, with the same contents", []ipam.Document{block(v1, threeOfFour), block(v3, threeOfFour)}, ""},
+		{"both API groups, which differ", []ipam.Document{block(v1, threeOfFour), block(v3, other)}, "of the API groups crd.projectcalico.org and projectcalico.org that differ"},
+		{"a datastore in use", []ipam.Document{block(v1, threeOfFour), information(true)}, ""},
+		{"a locked datastore", []ipam.Document{block(v1, threeOfFour), information(false)}, "datastoreReady is false"},
+		{"a locked datastore, and another", []ipam.Document{block(v1, threeOfFour), information(false), information(true)}, ""},
+		{"a locked etcd", []ipam.Document{{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)}, locked}, "datastoreReady is false"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := listed(t, tt.docs...)
+			failed := len(got) == 1 && strings.HasPrefix(got[0], "error: ")
+			if failed != (tt.want != "") || !strings.Contains(got[0], tt.want) {
+				t.Errorf("listed %q, want an error with %q", got, tt.want)
+			}
+		})
+	}
+}
