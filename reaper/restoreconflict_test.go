@@ -204,7 +204,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 		}, report.NotRestored, "one: list one: not decided: " + errConnection.Error()},
 		{"the store is not there", func(r *releasedHarness) {
 			r.backends[0] = scriptedStore{name: "one", steps: []step{{err: ipam.ErrNotInstalled}}}
-		}, report.NotRestored, "one: the store is not installed here"},
+		}, report.NotRestored, "one: not installed"},
 		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, report.NotRestored, `the program has no backend "one"`},
 		{"the places are taken", func(r *releasedHarness) {
 			for _, name := range []string{"new-1", "new-2"} {

@@ -134,7 +134,7 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 // Promise 11.
 func TestStoreThatIsNotInstalled(t *testing.T) {
 	absent := scriptedStore{name: "absent", steps: []step{{err: fmt.Errorf("%w: no CRD", ipam.ErrNotInstalled)}}}
-	const message = "the store is not installed here: no CRD"
+	const message = "not installed: no CRD"
 	h := newHarness(absent)
 	equal(t, "statuses", statuses(h.run(t)), map[string]string{"absent": "skipped: " + message})
 

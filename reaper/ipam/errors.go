@@ -12,7 +12,7 @@ import (
 
 // The errors of List, Release and Restore.
 var (
-	ErrNotInstalled = errors.New("the store is not installed here")
+	ErrNotInstalled = errors.New("not installed")
 	ErrChanged      = errors.New("the allocation changed hands")
 	ErrReturned     = errors.New("the owner came back")
 	ErrKept         = errors.New("kept")

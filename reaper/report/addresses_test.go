@@ -161,6 +161,7 @@ func TestBottomLine(t *testing.T) {
 	leaked := &report.Leaked{Total: 1173, Due: 1131, Held: 42, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 31}, {Reason: judge.RuleHold, Count: 11}}}
 	refused := report.Result{Refused: []judge.Refusal{{Limit: "limits.maxReleases"}}}
 	ok, failed, skipped := report.BackendReport{Name: "calico", Status: ipam.StatusOK}, report.BackendReport{Name: "whereabouts"}, report.BackendReport{Name: "overlapping", Status: ipam.StatusSkipped}
+	lacks := report.BackendReport{Name: "calico", Status: ipam.StatusSkipped, Message: "not installed: no ipamblocks"}
 	blind := []report.Entry{{Reason: judge.NoCensus}}
 	for _, tt := range []struct {
 		name   string
@@ -177,7 +178,9 @@ func TestBottomLine(t *testing.T) {
 		{"a store failed", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}, Backends: []report.BackendReport{ok, failed, skipped}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held; unknown in whereabouts"},
 		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: pods unknown"},
 		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: no store was listed"},
-		{"no store", report.Report{Backends: []report.BackendReport{skipped}}, "leak count unknown: no store was listed"},
+		{"all stores are disabled", report.Report{Backends: []report.BackendReport{skipped}}, "leak count unknown: no store was listed"},
+		{"no store is installed", report.Report{Backends: []report.BackendReport{lacks, lacks}}, "no IPAM that ip-reaper knows is installed here"},
+		{"a store is disabled, and no other installed", report.Report{Backends: []report.BackendReport{lacks, skipped}}, "leak count unknown: no store was listed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.report.BottomLine(); got != tt.want {

@@ -100,13 +100,12 @@ type StoreAnswer struct {
 	Found   *int        `json:"found"`
 }
 
-// NotInstalled returns what was looked for, if the cluster has no such store; otherwise nothing.
-func (a StoreAnswer) NotInstalled() string {
-	lacks, is := strings.CutPrefix(a.Message, ipam.ErrNotInstalled.Error()+": ")
-	if !is || a.Status != ipam.StatusSkipped {
-		return ""
-	}
-	return lacks
+// NotInstalled reports whether the cluster has no such store.
+func (a StoreAnswer) NotInstalled() bool { return notInstalled(a.Status, a.Message) }
+
+// notInstalled reports whether the status of a store, with its message, says that the cluster has no such store.
+func notInstalled(status ipam.Status, message string) bool {
+	return status == ipam.StatusSkipped && strings.HasPrefix(message, ipam.ErrNotInstalled.Error())
 }
 
 // An Explained is an entry with the rules that decided on it, and what would change it.
@@ -364,6 +363,7 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 			Blocks:      n.Blocks,
 			Attachments: n.Attachments,
 			Part:        n.part,
+			Withheld:    n.withheldBy(),
 			Leaks:       r.leaksIn(n, command),
 		})
 	}
@@ -416,6 +416,9 @@ type Place struct {
 	// Part has the ranges that the attachments in question hand out, if others hand out something else. Then the
 	// figures are of these.
 	Part []string `json:"part,omitempty"`
+
+	// Withheld says what keeps addresses of it from pods, such as "excluded by the network attachment shop/lan".
+	Withheld []string `json:"withheld,omitempty"`
 
 	// Told is set if an event of the pod that waits names it.
 	Told bool `json:"told,omitempty"`

@@ -397,12 +397,17 @@ func countReason(counts []ReasonCount, reason judge.Reason) []ReasonCount {
 	return counts
 }
 
+// NoIPAM says that no store is installed.
+const NoIPAM = "no IPAM that ip-reaper knows is installed here"
+
 // BottomLine says in one sentence how much is leaked, what becomes of it, and of how much that is
 // not known. It names the stores that could not be listed, because their leaks are not counted.
 func (r Report) BottomLine() string {
 	switch {
 	case r.Leaked == nil && r.Blind():
 		return "leak count unknown: pods unknown"
+	case r.Leaked == nil && len(r.Backends) > 0 && !slices.ContainsFunc(r.Backends, func(b BackendReport) bool { return !notInstalled(b.Status, b.Message) }):
+		return NoIPAM
 	case r.Leaked == nil:
 		return "leak count unknown: no store was listed"
 	}

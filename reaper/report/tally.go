@@ -409,6 +409,17 @@ func (n NetworkReport) withheld(ip netip.Addr) string {
 	return ""
 }
 
+// withheldBy says what keeps addresses of the network from pods.
+func (n NetworkReport) withheldBy() []string {
+	var all []string
+	for _, w := range n.Withheld {
+		if len(w.Addresses.Without(n.Usable)) > 0 && !slices.Contains(all, w.Why) {
+			all = append(all, w.Why)
+		}
+	}
+	return all
+}
+
 // A filling counts the addresses of a pool or of a network.
 type filling struct {
 	Usage

@@ -27,8 +27,8 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	for _, s := range x.Stores {
 		switch {
-		case s.NotInstalled() != "":
-			line("  %s: not installed: %s", s.Name, s.NotInstalled())
+		case s.NotInstalled():
+			line("  %s: %s", s.Name, s.Message)
 		case s.Found == nil:
 			line("  %s: unknown, %s: %s", s.Name, s.Status, s.Message)
 		case s.Message != "":
@@ -169,8 +169,8 @@ func summaryOf(x report.Explanation) string {
 		found += " of " + only
 	}
 	switch {
-	case n == 0 && len(x.Stores) > 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.NotInstalled() == "" }):
-		found = "no IPAM that ip-reaper knows is installed here"
+	case n == 0 && len(x.Stores) > 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return !s.NotInstalled() }):
+		found = report.NoIPAM
 	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
 		found = "its allocations are unknown: no store was listed"
 	case n == 0 && only != "":
@@ -402,7 +402,11 @@ func (t *table) usedLines(p report.Place) {
 	t.field("has", fmt.Sprintf("%d live, %d leaked (%d protected), %d other", p.Live, p.Leaked, p.Protected, p.Other))
 	t.field("of these", byNameOf(p.Usage))
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
-		t.field("to change", "nothing leaked, so there is nothing to release: make the range larger, or run fewer pods")
+		larger := "make the range larger"
+		if len(p.Withheld) > 0 {
+			larger = "hand out more of its addresses (some are " + printable.Some(p.Withheld) + ")"
+		}
+		t.field("to change", "nothing leaked, so there is nothing to release: "+larger+", or run fewer pods")
 	}
 	t.leakLines(p.Leaks)
 }

@@ -46,7 +46,7 @@ func fullReport() report.Report {
 	r.Summary = report.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
 	r.Backends = []report.BackendReport{
 		{Name: pools, Status: ipam.StatusPartial, Message: "failed releases: 1", Counts: r.Summary},
-		{Name: "overlapping", Status: ipam.StatusSkipped, Message: "the store is not installed here: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
+		{Name: "overlapping", Status: ipam.StatusSkipped, Message: "not installed: no overlappingrangeipreservations.whereabouts.cni.cncf.io"},
 		{Name: "calico", Status: ipam.StatusFailed, Message: "list blocks: forbidden"},
 		{Name: "other", Status: ipam.StatusOK},
 	}
