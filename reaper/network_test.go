@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,9 +77,31 @@ func TestNetworksCountTheAddressesThatPodsGet(t *testing.T) {
 	asNumbers := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
 	equal(t, "networks", got.Networks, []report.NetworkReport{{
 		Backend: "fixed", Name: "net", Range: "10.0.0.0/28", Usage: usage(8, 4, 1, 3, 5), Pools: []string{"small", "large"},
-	}}, asNumbers, cmpopts.IgnoreFields(report.NetworkReport{}, "Usable"), cmpopts.IgnoreUnexported(report.NetworkReport{}))
+	}}, asNumbers, cmpopts.IgnoreFields(report.NetworkReport{}, "Usable"))
 	equal(t, "small", got.Pools[0].Usage, usage(6, 3, 1, 2, 4), asNumbers)
 	equal(t, "large", got.Pools[1].Usage, usage(8, 2, 0, 2, 6), asNumbers)
+}
+
+// Attachments that hand out different parts of a network fill these alone. Those that hand out the same share one.
+func TestPartsOfANetworkAreCountedByAttachment(t *testing.T) {
+	low, high := spansOf("10.0.0.1", "10.0.0.2"), spansOf("10.0.0.7", "10.0.0.8")
+	n := ipam.Network{
+		Name: "net", Range: netip.MustParsePrefix("10.0.0.0/28"), Known: true, Pools: []string{"small", "large"},
+		Usable: ipam.NewSpans(append(slices.Clone(low), high...)...),
+		Parts:  map[string]ipam.Spans{"shop/low": low, "shop/high": high, "shop/lower": low},
+	}
+	figures := func(parts []report.AttachedPart) (lines []string) {
+		for _, p := range parts {
+			lines = append(lines, fmt.Sprint(p.Attachments, p.Ranges, " ", p.Used, " of ", p.Capacity, ", ", p.Leaked, " leaked, ", p.Free, " free"))
+		}
+		return lines
+	}
+	equal(t, "parts", figures(dryRun(t, []ipam.Network{n}, nil).Networks[0].Parts), []string{
+		"[shop/high] [10.0.0.7 to 10.0.0.8] 1 of 2, 1 leaked, 1 free",
+		"[shop/low shop/lower] [10.0.0.1 to 10.0.0.2] 2 of 2, 1 leaked, 0 free",
+	})
+	n.Known = false
+	equal(t, "parts of what is not known", figures(dryRun(t, []ipam.Network{n}, nil).Networks[0].Parts), []string(nil))
 }
 
 // What is not known is null, and what is closed has nothing free (promise 11).

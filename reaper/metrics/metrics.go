@@ -335,18 +335,21 @@ func (g gauges) pools(r report.Report) {
 	sums.addTo(capacity)
 }
 
+// ofParts is about a network in which pods see a part each.
+const ofParts = " If attachments hand out different parts of the network, each part has its own, too, with what it hands out as the range."
+
 // networks adds the metrics of the networks. A closed network gives no addresses, so it
 // has neither a capacity nor free addresses.
 func (g gauges) networks(r report.Report) {
 	family := g.familiesOf(labelNetwork)
 	capacity := family("network_capacity",
-		"Addresses that pods can get of the network, taken or not. Left out if the number is unknown, and for a closed network.")
+		"Addresses that pods can get of the network, taken or not. Left out if the number is unknown, and for a closed network."+ofParts)
 	allocated := family("network_allocated",
 		"Addresses of the network that are allocated after the last run.")
 	leaked := family("network_leaked",
 		"Addresses of the network that have no owner after the last run. Left out if pods could not be listed.")
 	free := family("network_free",
-		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
+		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network."+ofParts)
 
 	blocked := family("network_blocked",
 		"Addresses of the network that after the last run an overlapping-range reservation has, and no pool of the network, so that no pod can get them.")
@@ -372,6 +375,14 @@ func (g gauges) networks(r report.Report) {
 		if n.Closed == "" {
 			capacities.add(rows[i], n.Capacity)
 			frees.add(rows[i], n.Free)
+			if rows[i][1] == allPools {
+				continue
+			}
+			for _, p := range n.Parts {
+				part := row{n.Backend, n.Name, strings.Join(p.Ranges, ", ")}
+				capacities.add(part, p.Capacity)
+				frees.add(part, p.Free)
+			}
 		}
 	}
 	capacities.addTo(capacity)

@@ -25,7 +25,10 @@ func everything() report.Report {
 		Totals:  &ledger.Totals{Released: map[string]uint64{"whereabouts": 40, "gone": 2}, Runs: map[string]uint64{"done": 7, "refused": 1}},
 		Entries: leaks(map[string]int{"node-a": 6, "node-b": 3, "": 1}),
 		Layout: report.Layout{Networks: []report.NetworkReport{
-			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Unrecorded: 1, Free: big.NewInt(242)}},
+			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Unrecorded: 1, Free: big.NewInt(242)}, Parts: []report.AttachedPart{
+				{Attachments: []string{"shop/lan"}, Ranges: []string{"10.0.0.1 to 10.0.0.4", "10.0.0.9 to 10.0.0.9"}, Usage: report.Usage{Capacity: big.NewInt(5), Free: big.NewInt(1)}},
+				{Attachments: []string{"shop/wan"}, Ranges: []string{"10.0.0.5 to 10.0.0.8"}, Usage: report.Usage{Capacity: big.NewInt(4)}},
+			}},
 			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}},
 			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, Partial: true},
 			{Backend: "calico", Name: "blocks", Range: "10.4.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Free: big.NewInt(243)}, Blocks: &report.Blocks{

@@ -120,9 +120,9 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		told := func(n NetworkReport) bool {
 			return slices.ContainsFunc(a.Events, func(e Event) bool { return e.names(n) })
 		}
-		networks := r.networksThat(func(n NetworkReport) bool { return wanted(n) || told(n) })
-		for i, n := range networks {
-			networks[i] = r.partOf(n, a.Attachments)
+		var networks []NetworkReport
+		for _, n := range r.networksThat(func(n NetworkReport) bool { return wanted(n) || told(n) }) {
+			networks = append(networks, n.asPodsSeeIt(a.Attachments)...)
 		}
 		places := r.places(command, networks)
 		for i, n := range networks {

@@ -350,7 +350,7 @@ func (e *Entry) HeldBy(node string) string {
 func (r Report) places(command []string, networks []NetworkReport) []Place {
 	var all []Place
 	for _, n := range networks {
-		all = append(all, Place{
+		p := Place{
 			Backend:     n.Backend,
 			Name:        n.Name,
 			Network:     true,
@@ -362,10 +362,13 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 			Manual:      n.Manual,
 			Blocks:      n.Blocks,
 			Attachments: n.Attachments,
-			Part:        n.part,
 			Withheld:    n.withheldBy(),
 			Leaks:       r.leaksIn(n, command),
-		})
+		}
+		if n.isPart() {
+			p.Part = n.Parts[0].Ranges
+		}
+		all = append(all, p)
 	}
 	return all
 }
@@ -380,11 +383,11 @@ func (r Report) placeOfPool(p PoolReport, command []string) Place {
 // placesNamed returns the networks that a name stands for, and such pools outside of these.
 func (r Report) placesNamed(name string, command []string) []Place {
 	networks := r.networksNamed(name)
-	parts := make([]NetworkReport, len(networks))
-	for i, n := range networks {
-		parts[i] = r.partOf(n, []string{name})
+	var seen []NetworkReport
+	for _, n := range networks {
+		seen = append(seen, n.asPodsSeeIt([]string{name})...)
 	}
-	all := r.places(command, parts)
+	all := r.places(command, seen)
 	alone, _ := r.PoolsNamed(name)
 	for _, n := range networks {
 		for pool := range n.refs() {

@@ -30,7 +30,7 @@ func (r Report) leaksIn(n NetworkReport, command []string) []Leak {
 	pools := n.refs()
 	return r.leaks(func(e *Entry) bool {
 		ip, err := netip.ParseAddr(e.IP)
-		return pools[e.pool()] && (n.part == nil || err == nil && n.Usable.Contains(ip))
+		return pools[e.pool()] && (!n.isPart() || err == nil && n.Usable.Contains(ip))
 	}, command, "--pool", n.Name)
 }
 

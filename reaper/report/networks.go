@@ -82,7 +82,6 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 		Default:     n.Default,
 		Unique:      n.Unique,
 		Withheld:    n.Withheld,
-		parts:       n.Parts,
 		By:          n.By,
 		Manual:      n.Manual,
 		Division:    n.Division,
@@ -95,6 +94,7 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 	})
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
+		report.Parts = partsOf(n.Parts)
 	}
 	var pools []int
 	for _, name := range n.Pools {

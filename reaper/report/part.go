@@ -1,44 +1,55 @@
 package report
 
 import (
-	"net/netip"
+	"maps"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// partOf returns a network as pods see it that ask for some of its attachments: what these hand out of it, if
-// others hand out something else. A report of some entries alone has no figures for that.
-func (r Report) partOf(n NetworkReport, attachments []string) NetworkReport {
-	var spans []ipam.Span
-	for _, one := range attachments {
-		spans = append(spans, n.parts[one]...)
+// An AttachedPart is what some attachments hand out of a network of which others hand out something else.
+type AttachedPart struct {
+	Attachments []string `json:"attachments"`
+	Ranges      []string `json:"ranges"` // such as "10.0.0.10 to 10.0.0.13"
+	Usage
+
+	usable ipam.Spans
+}
+
+// partsOf returns the parts that attachments hand out, sorted by the first of these.
+func partsOf(spans map[string]ipam.Spans) []AttachedPart {
+	var parts []AttachedPart
+	for _, attachment := range slices.Sorted(maps.Keys(spans)) {
+		usable := spans[attachment]
+		if i := slices.IndexFunc(parts, func(p AttachedPart) bool { return slices.Equal(p.usable, usable) }); i >= 0 {
+			parts[i].Attachments = append(parts[i].Attachments, attachment)
+			continue
+		}
+		part := AttachedPart{Attachments: []string{attachment}, usable: usable}
+		for _, span := range usable {
+			part.Ranges = append(part.Ranges, span.First.String()+" to "+span.Last.String())
+		}
+		parts = append(parts, part)
 	}
-	if len(spans) == 0 || !r.Run.Selection.Everything() {
-		return n
-	}
-	n.Usable = ipam.NewSpans(spans...)
-	for _, span := range n.Usable {
-		n.part = append(n.part, span.First.String()+" to "+span.Last.String())
-	}
-	n.Attachments = slices.DeleteFunc(slices.Clone(n.Attachments), func(one string) bool { return !slices.Contains(attachments, one) })
-	pools := n.refs()
-	fates := make(map[netip.Addr]Fate)
-	for i := range r.Entries {
-		e := &r.Entries[i]
-		ip, err := netip.ParseAddr(e.IP)
-		if err == nil && pools[e.pool()] && n.Usable.Contains(ip) {
-			fates[ip] = max(fates[ip], e.Fate())
+	return parts
+}
+
+// asPodsSeeIt returns the network as pods see it that ask for some of its attachments: the parts that these hand
+// out, or all of it.
+func (n NetworkReport) asPodsSeeIt(attachments []string) []NetworkReport {
+	var seen []NetworkReport
+	for _, p := range n.Parts {
+		if slices.ContainsFunc(p.Attachments, func(one string) bool { return slices.Contains(attachments, one) }) {
+			part := n
+			part.Attachments, part.Usage, part.Usable, part.Parts = p.Attachments, p.Usage, p.usable, []AttachedPart{p}
+			seen = append(seen, part)
 		}
 	}
-	var taken filling
-	for _, fate := range fates {
-		taken.add(fate, true)
+	if len(seen) == 0 {
+		return []NetworkReport{n}
 	}
-	unknown := n.Free == nil || n.Blocked+n.Unrecorded > 0 // these may be of this part
-	n.Usage = taken.usage(n.Usable.Count(), n.Closed != "")
-	if unknown {
-		n.Free, n.FullPercent = nil, nil
-	}
-	return n
+	return seen
 }
+
+// isPart reports whether the report is of one part of the network.
+func (n NetworkReport) isPart() bool { return len(n.Parts) == 1 }

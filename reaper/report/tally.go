@@ -40,6 +40,7 @@ type poolTally struct {
 type networkTally struct {
 	filling
 	*NetworkReport
+	parts  []filling    // those of the report
 	prefix netip.Prefix // not valid if the network has none
 	fate   Fate         // of the IP that is being counted
 }
@@ -68,7 +69,11 @@ func newTally(r *Report, f *Results) *tally {
 	}
 	for i := range r.Networks {
 		prefix, _ := netip.ParsePrefix(r.Networks[i].Range)
-		t.networks[i] = networkTally{NetworkReport: &r.Networks[i], prefix: shownPrefix(prefix)}
+		t.networks[i] = networkTally{
+			NetworkReport: &r.Networks[i],
+			parts:         make([]filling, len(r.Networks[i].Parts)),
+			prefix:        shownPrefix(prefix),
+		}
 		for ref := range r.Networks[i].refs() {
 			if p, ok := t.indexOf[ref]; ok {
 				t.pools[p].network = &t.networks[i]
@@ -155,6 +160,12 @@ func (t *tally) finish() {
 		if n.Partial || n.Foreign {
 			n.Free, n.FullPercent = nil, nil
 		}
+		for k := range n.Parts {
+			p := &n.Parts[k]
+			if p.Usage = t.networks[i].parts[k].usage(p.usable.Count(), n.Closed != ""); n.Free == nil {
+				p.Free, p.FullPercent = nil, nil
+			}
+		}
 	}
 	living := t.results.Living
 	t.countBlocks(t.results.Nodes, func(node string) bool { return living != nil && living.Node(node).Windows })
@@ -186,6 +197,7 @@ func (t *tally) fill(address []holding) {
 	for _, h := range address {
 		if n := t.pools[h.pool].network; n != nil && n.fate != Unknown {
 			n.add(n.fate, n.handsOut(h.ip))
+			n.inParts(h.ip, func(f *filling) { f.add(n.fate, true) })
 			n.fate = Unknown
 		}
 	}
@@ -204,7 +216,17 @@ func (t *tally) block(address []holding) {
 	for i := range t.networks {
 		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(address[0].ip) && n.handsOut(address[0].ip) && !stays(n) {
 			n.filling.Blocked++
+			n.inParts(address[0].ip, func(f *filling) { f.Blocked++ })
 			t.poolsOf(n, address[0].ip, func(f *filling) { f.Blocked++ })
+		}
+	}
+}
+
+// inParts calls a function with what counts the parts of the network that have an IP.
+func (n *networkTally) inParts(ip netip.Addr, do func(*filling)) {
+	for i := range n.parts {
+		if n.Parts[i].usable.Contains(ip) {
+			do(&n.parts[i])
 		}
 	}
 }
@@ -216,6 +238,7 @@ func (t *tally) addUnrecorded(f Finding) {
 		n := &t.networks[i]
 		if err == nil && !f.Recorded && n.Backend == f.Backend && n.Name == f.Network && n.handsOut(ip) {
 			n.filling.Unrecorded++
+			n.inParts(ip, func(f *filling) { f.Unrecorded++ })
 			t.poolsOf(n, ip, func(f *filling) { f.Unrecorded++ })
 		}
 	}
@@ -375,9 +398,8 @@ type NetworkReport struct {
 	// Withheld says why some addresses are not Usable: see ipam.Network.
 	Withheld []ipam.Withheld `json:"-"`
 
-	// parts are those of ipam.Network. part has the ranges of one of them, if the report is of that: see partOf.
-	parts map[string]ipam.Spans
-	part  []string
+	// Parts are what the attachments hand out, if some do not hand out all of it.
+	Parts []AttachedPart `json:"parts,omitempty"`
 
 	// Foreign is set if pods show addresses of the range, and the store has none of these for its pod: another IPAM
 	// gives them, or the records were lost. Then Free is null.

@@ -119,6 +119,11 @@ func usageTable(p poolsReport, o Options) table {
 		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
+		for _, part := range n.Parts {
+			if part.Free != nil && part.Free.Sign() == 0 {
+				note = joined(note, "full for "+printable.Some(part.Attachments))
+			}
+		}
 		row(n.Backend, n.Name, n.Range, n.Usage, note)
 		if o.All {
 			for _, pool := range below[i] {
