@@ -73,11 +73,12 @@ type Rangeless struct {
 
 // addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
 // requests and in which no store has an address for it, and those that its events name. An allocation of the pod that
-// is not in use serves it only if its next sandbox may adopt it.
+// is not in use, or is on another node, serves it only if its next sandbox may adopt it.
 func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
-		serves := e.Adoptable && e.Verdict != judge.Orphaned || e.Verdict == judge.InUse && !e.ByName
+		here := e.Owner.Node == "" || e.Owner.Node == a.Node
+		serves := e.Adoptable && e.Verdict != judge.Orphaned || e.Verdict == judge.InUse && !e.ByName && here
 		if serves && e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod {
 			has[e.pool()] = true
 		}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -220,8 +221,10 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 func (x *Explanation) addRestart(a Asking) {
 	for i := range x.Found {
 		e := &x.Found[i]
-		vague := e.ByName || slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == census.NetworkStatus })
-		if a.Restart && vague && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+		shown := slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool {
+			return one.Source != census.NetworkStatus && one.Source != judge.FromPods
+		})
+		if a.Restart && !shown && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
 			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, its plugin returns it, or a run finds that it leaked"}}
 		}
 	}
@@ -363,6 +366,7 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 			Blocks:      n.Blocks,
 			Attachments: n.Attachments,
 			Withheld:    n.withheldBy(),
+			Unshown:     r.unshown(n),
 			Leaks:       r.leaksIn(n, command),
 		}
 		if n.isPart() {
@@ -371,6 +375,31 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 		all = append(all, p)
 	}
 	return all
+}
+
+// unshown returns the pods that hold several addresses of a network, and show none of them.
+func (r Report) unshown(n NetworkReport) []string {
+	if r.Living == nil {
+		return nil
+	}
+	pools, held := n.refs(), make(map[string]map[string]bool)
+	for _, e := range r.Entries {
+		ip, err := netip.ParseAddr(e.IP)
+		if !pools[e.pool()] || err != nil || e.Verdict != judge.InUse {
+			continue
+		}
+		pod, presence := r.Living.Pod(e.Owner.PodRef())
+		if presence != census.Present || pod.Shows(ip) {
+			continue
+		}
+		name := pod.Ref.String()
+		if held[name] == nil {
+			held[name] = make(map[string]bool)
+		}
+		held[name][e.IP] = true
+	}
+	maps.DeleteFunc(held, func(_ string, ips map[string]bool) bool { return len(ips) < 2 })
+	return slices.Sorted(maps.Keys(held))
 }
 
 // placeOfPool returns a pool as a place.
@@ -422,6 +451,10 @@ type Place struct {
 
 	// Withheld says what keeps addresses of it from pods, such as "excluded by the network attachment shop/lan".
 	Withheld []string `json:"withheld,omitempty"`
+
+	// Unshown are the pods that hold several addresses of it, and show none of them: each try to start one may
+	// have taken an address.
+	Unshown []string `json:"unshown,omitempty"`
 
 	// Told is set if an event of the pod that waits names it.
 	Told bool `json:"told,omitempty"`

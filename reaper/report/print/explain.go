@@ -403,7 +403,10 @@ func (t *table) usedLines(p report.Place) {
 	t.field("of these", byNameOf(p.Usage))
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		larger := "make the range larger"
-		if len(p.Withheld) > 0 {
+		switch {
+		case len(p.Unshown) > 0:
+			larger = "explain " + printable.Some(p.Unshown) + " first (such a pod holds several addresses of it, and shows none)"
+		case len(p.Withheld) > 0:
 			larger = "hand out more of its addresses (some are " + printable.Some(p.Withheld) + ")"
 		}
 		t.field("to change", "nothing leaked, so there is nothing to release: "+larger+", or run fewer pods")
