@@ -94,6 +94,7 @@ func readTerms(stored []byte) (shares, error) {
 		terms: &ipam.BlockTerms{
 			Strict: is(s.Spec.Strict, s.Strict), Manual: !is(s.Spec.Auto, s.Auto),
 			MaxPerNode: cmp.Or(s.Spec.Max, s.Max, defaultBlocksPerNode),
+			Limited:    cmp.Or(s.Spec.Max, s.Max) != 0,
 		},
 		rest: time.Duration(max(s.Spec.Rest, s.Rest, 0)) * time.Second,
 	}, nil

@@ -21,10 +21,10 @@ func TestTermsOfBlocks(t *testing.T) {
 		rest   time.Duration
 	}{
 		{"", ipam.BlockTerms{MaxPerNode: 20}, 0},
-		{`{"spec":{"strictAffinity":true,"autoAllocateBlocks":true,"maxBlocksPerHost":1}}`, ipam.BlockTerms{Strict: true, MaxPerNode: 1}, 0},
+		{`{"spec":{"strictAffinity":true,"autoAllocateBlocks":true,"maxBlocksPerHost":1}}`, ipam.BlockTerms{Strict: true, MaxPerNode: 1, Limited: true}, 0},
 		{`{"spec":{"strictAffinity":false,"autoAllocateBlocks":true,"ipCooldownSeconds":90}}`, ipam.BlockTerms{MaxPerNode: 20}, 90 * time.Second},
 		{`{"strict_affinity":true,"ipCooldownSeconds":1200}`, ipam.BlockTerms{Strict: true, Manual: true, MaxPerNode: 20}, 20 * time.Minute},
-		{`{"auto_allocate_blocks":true,"maxBlocksPerHost":2,"ipCooldownSeconds":-5}`, ipam.BlockTerms{MaxPerNode: 2}, 0},
+		{`{"auto_allocate_blocks":true,"maxBlocksPerHost":2,"ipCooldownSeconds":-5}`, ipam.BlockTerms{MaxPerNode: 2, Limited: true}, 0},
 	} {
 		var stored []byte
 		if tt.stored != "" {

@@ -92,7 +92,7 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 				found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
 			}
 			if len(f.from) > 0 { // it is about what hangs
-				named = slices.DeleteFunc(named, func(a report.Asking) bool { return !a.Waits && !a.Restart && a.Deletion == nil })
+				named = slices.DeleteFunc(named, func(a report.Asking) bool { return !a.Waits && !a.Restart && a.Deletion == nil && len(a.Events) == 0 })
 			}
 			asking = append(asking, named...)
 		}

@@ -25,4 +25,5 @@ type BlockTerms struct {
 	Strict     bool // a node gets no address of a block of another node
 	Manual     bool // a node takes no block by itself
 	MaxPerNode int  // how many blocks of one IP family a node may have
+	Limited    bool // a setting says so, in place of the default
 }

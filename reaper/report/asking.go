@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -28,23 +30,25 @@ type Asking struct {
 	// Restart is set if it runs, and gets what it lacks only in its next sandbox.
 	Restart bool `json:"restart,omitempty"`
 
-	// Attachments are the network attachments that it requests, as namespace/name. Unknown are
-	// those whose network is not known here.
+	// Attachments are the network attachments that it requests, as namespace/name, one for each request. Unknown
+	// are those whose network is not known here, and Near asks for those that a mistyped one may stand for.
 	Attachments []string `json:"attachments,omitempty"`
 	Unknown     []string `json:"unknown,omitempty"`
+	Near        string   `json:"near,omitempty"`
 
 	// Rangeless are those through which it gets no address of a store.
 	Rangeless []Rangeless `json:"rangeless,omitempty"`
 
 	// Default is set if it also waits for an address of the cluster's default network: from any
-	// of these IPPools, by name or CIDR, or from any at all if none is named.
-	Default bool     `json:"default"`
-	IPPools []string `json:"ipPools,omitempty"`
+	// of these IPPools of an IP family, by name or CIDR, or from any of that family if none is named.
+	Default   bool     `json:"default"`
+	IPv4Pools []string `json:"ipv4Pools,omitempty"`
+	IPv6Pools []string `json:"ipv6Pools,omitempty"`
 
 	// ByNamespace says that its namespace names these IPPools, or may name some; empty if it names none.
 	ByNamespace string `json:"byNamespace,omitempty"`
 
-	// NoPools are those IPPools that are not among the networks.
+	// NoPools are those IPPools that are not among the networks of that IP family.
 	NoPools []string `json:"noPools,omitempty"`
 
 	// Fixed are the addresses that it asks Calico for in place of any other.
@@ -72,45 +76,51 @@ type Rangeless struct {
 }
 
 // addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
-// requests and in which no store has an address for it, and those that its events name. An allocation of the pod that
-// is not in use, or is on another node, serves it only if its next sandbox may adopt it.
+// requests and in which no store has an address for it, and those that its events name. An allocation that the pod
+// does not show serves it only if its next sandbox may adopt it.
 func (x *Explanation) addAsking(r Report, a Asking, command []string) {
-	has := make(map[ipam.PoolRef]bool)
+	has := make(map[ipam.PoolRef]int)
 	for _, e := range x.Found {
-		here := e.Owner.Node == "" || e.Owner.Node == a.Node
-		serves := e.Adoptable && e.Verdict != judge.Orphaned || e.Verdict == judge.InUse && !e.ByName && here
+		serves := e.Adoptable && e.Verdict != judge.Orphaned || e.Verdict == judge.InUse && r.shows(a, e.IP)
 		if serves && e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod {
-			has[e.pool()] = true
+			has[e.pool()]++
 		}
 	}
 	served := func(n NetworkReport) bool {
-		return slices.ContainsFunc(n.Pools, func(pool string) bool { return has[ipam.PoolRef{Backend: n.Backend, Name: pool}] })
+		held := 0
+		for ref := range n.refs() {
+			held += has[ref]
+		}
+		return held >= a.asks(n)
 	}
-	byDefault := a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && served(n) })
+	byDefault := func(six bool) bool {
+		return a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && n.six() == six && served(n) })
+	}
 	wanted := func(n NetworkReport) bool {
 		if n.Default {
-			named := len(a.IPPools) == 0 && n.Closed == "" && !n.Manual || slices.Contains(a.IPPools, n.Name) || slices.Contains(a.IPPools, n.Range)
-			return byDefault && named
+			pools := a.poolsOf(n)
+			named := len(pools) == 0 && n.Closed == "" && !n.Manual || slices.Contains(pools, n.Name) || slices.Contains(pools, n.Range)
+			return len(a.Fixed) == 0 && byDefault(n.six()) && named
 		}
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
 	}
-	if !byDefault {
-		a.Fixed = nil
-	}
-	byDefault = byDefault && len(a.Fixed) == 0
+	a.Fixed = slices.DeleteFunc(a.Fixed, func(ip string) bool { return !byDefault(strings.Contains(ip, ":")) })
 	for _, one := range a.Attachments {
 		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
 		switch why := r.Rangeless[one]; {
 		case known:
 		case why != "":
 			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
-		default:
+		case !slices.Contains(a.Unknown, one):
 			a.Unknown = append(a.Unknown, one)
+			a.Near = cmp.Or(a.Near, printable.Meant(one, r.attachments()))
 		}
 	}
 	read := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default })
-	for _, name := range a.IPPools {
-		if byDefault && read && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && (n.Name == name || n.Range == name) }) {
+	for _, name := range slices.Concat(a.IPv4Pools, a.IPv6Pools) {
+		if a.Default && len(a.Fixed) == 0 && read && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool {
+			return n.Default && (n.Name == name || n.Range == name) && slices.Contains(a.poolsOf(n), name)
+		}) {
 			a.NoPools = append(a.NoPools, name)
 		}
 	}
@@ -137,6 +147,47 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		a.Why, _ = r.terminating(a)
 	}
 	x.Asking = append(x.Asking, a)
+}
+
+// asks counts the addresses of a network for which the pod asks: one of the default network.
+func (a Asking) asks(n NetworkReport) int {
+	count := 0
+	for _, one := range a.Attachments {
+		if slices.Contains(n.Attachments, one) {
+			count++
+		}
+	}
+	return max(1, count)
+}
+
+// six reports whether the network has IPv6 addresses.
+func (n NetworkReport) six() bool { return strings.Contains(n.Range, ":") }
+
+// shows reports whether the pod shows an address.
+func (r Report) shows(a Asking, address string) bool {
+	if r.Living == nil {
+		return false
+	}
+	pod, _ := r.Living.Pod(ipam.PodRef{Namespace: a.Namespace, Name: a.Pod})
+	ip, err := netip.ParseAddr(address)
+	return err == nil && pod.Shows(ip)
+}
+
+// poolsOf returns the IPPools that the pod names of the IP family of one.
+func (a Asking) poolsOf(n NetworkReport) []string {
+	if n.six() {
+		return a.IPv6Pools
+	}
+	return a.IPv4Pools
+}
+
+// attachments returns the network attachments that are known.
+func (r Report) attachments() []string {
+	all := slices.Collect(maps.Keys(r.Rangeless))
+	for _, n := range r.Networks {
+		all = append(all, n.Attachments...)
+	}
+	return all
 }
 
 // markChoices says of the places of a pod that waits from which of them its node can get no address, and

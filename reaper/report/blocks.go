@@ -235,7 +235,7 @@ func (r Report) noBlock(node string, networks []NetworkReport) *NoBlock {
 	case share.Blocks >= terms.MaxPerNode:
 		found.Why = fmt.Sprintf("no block is left for its node %s, %s, since a node may have %s (maxBlocksPerHost)", node, has, printable.Counted(terms.MaxPerNode, "block"))
 		advise("run fewer pods on the node")
-		advise("or raise maxBlocksPerHost of Calico's IPAMConfig default, which takes effect only while strictAffinity is true")
+		advise("or raise maxBlocksPerHost of Calico's IPAMConfig default: calicoctl sets it only while strictAffinity is true, and then no node borrows")
 		return found
 	}
 	total, missing := 0, 0
@@ -247,17 +247,24 @@ func (r Report) noBlock(node string, networks []NetworkReport) *NoBlock {
 	}
 	slices.Sort(gone)
 	why := []string{"all " + printable.Thousands(total) + " blocks are taken"}
+	if total == 1 {
+		why[0] = "the only block is taken"
+	}
 	if terms.Manual {
 		why[0] = "nodes take no blocks by themselves (autoAllocateBlocks is false)"
 	}
 	if missing > 0 {
 		why = append(why, fmt.Sprintf("%d of nodes that do not exist (%s)", missing, printable.Some(slices.Compact(gone))))
-		advise("the blocks of nodes that do not exist are taken back by Calico's kube-controllers, once nothing is allocated in them: see that these run, and that leaks in the blocks are released")
+		advise("see that Calico's kube-controllers run: they take back the blocks of nodes that do not exist, with what leaked there, unless something else is allocated in them")
 	}
-	advise("add an IPPool")
+	if terms.Manual {
+		advise("let nodes take blocks: set autoAllocateBlocks of Calico's IPAMConfig default to true")
+	} else {
+		advise("add an IPPool")
+	}
 	if terms.Strict {
 		why = append(why, "and no node may borrow from the block of another (strictAffinity)")
-		if !r.hasWindows() {
+		if !r.hasWindows() && !terms.Manual && !terms.Limited { // Calico refuses these without strictAffinity
 			advise("or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false")
 		}
 	}

@@ -110,11 +110,12 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 
 // A node on Windows has one block, and one that a selector may leave out counts only once it has a block.
 func TestWhichNodesHaveNoRoom(t *testing.T) {
-	terms := &ipam.BlockTerms{Strict: true, MaxPerNode: 20}
 	for name, tt := range map[string]struct {
 		unclaimed *big.Int
 		by        string
 		windows   []string
+		limited   bool
+		manual    bool
 		want      int
 		why       string // of a pod on b
 		advice    string
@@ -122,14 +123,14 @@ func TestWhichNodesHaveNoRoom(t *testing.T) {
 		"all nodes": {
 			unclaimed: new(big.Int),
 			want:      2,
-			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			why:       "no block is left for its node b, which has no block: the only block is taken, and no node may borrow from the block of another (strictAffinity)",
 			advice:    "add an IPPool; or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false",
 		},
 		"some nodes only": {
 			unclaimed: new(big.Int),
 			by:        "nodeSelector zone == 'a'",
 			want:      1,
-			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			why:       "no block is left for its node b, which has no block: the only block is taken, and no node may borrow from the block of another (strictAffinity)",
 			advice:    "add an IPPool; or let nodes borrow, unless routes are made for whole blocks only: set strictAffinity of Calico's IPAMConfig default to false",
 		},
 		"a full node on Windows": {
@@ -141,11 +142,26 @@ func TestWhichNodesHaveNoRoom(t *testing.T) {
 			unclaimed: new(big.Int),
 			windows:   []string{"a"},
 			want:      2,
-			why:       "no block is left for its node b, which has no block: all 1 blocks are taken, and no node may borrow from the block of another (strictAffinity)",
+			why:       "no block is left for its node b, which has no block: the only block is taken, and no node may borrow from the block of another (strictAffinity)",
 			advice:    "add an IPPool",
+		},
+		"no borrowing where Calico refuses it": {
+			unclaimed: new(big.Int),
+			limited:   true,
+			want:      2,
+			why:       "no block is left for its node b, which has no block: the only block is taken, and no node may borrow from the block of another (strictAffinity)",
+			advice:    "add an IPPool",
+		},
+		"nodes take no blocks": {
+			unclaimed: big.NewInt(3),
+			manual:    true,
+			want:      2,
+			why:       "no block is left for its node b, which has no block: nodes take no blocks by themselves (autoAllocateBlocks is false), and no node may borrow from the block of another (strictAffinity)",
+			advice:    "let nodes take blocks: set autoAllocateBlocks of Calico's IPAMConfig default to true",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			terms := &ipam.BlockTerms{Strict: true, Manual: tt.manual, MaxPerNode: 20, Limited: tt.limited}
 			f := divided(ipam.Division{Terms: terms, Unclaimed: tt.unclaimed}, blockOf{"a", 4})
 			f.Layout.Networks[0].By = tt.by
 			f.Living = living(t, tt.windows...)

@@ -253,7 +253,7 @@ func (x *Explanation) addTries(r Report, a Asking, command []string) {
 	pod, _ := r.Living.Pod(ipam.PodRef{Namespace: a.Namespace, Name: a.Pod})
 	for _, n := range r.Networks {
 		pools := n.refs()
-		asks := len(slices.DeleteFunc(slices.Clone(a.Attachments), func(one string) bool { return !slices.Contains(n.Attachments, one) }))
+		asks := a.asks(n)
 		held := make(map[string]bool)
 		var of []*Explained
 		for i := range x.Found {
@@ -264,10 +264,10 @@ func (x *Explanation) addTries(r Report, a Asking, command []string) {
 				of = append(of, e)
 			}
 		}
-		if len(held) <= max(1, asks) {
+		if len(held) <= asks {
 			continue
 		}
-		says := fmt.Sprintf("%d addresses of %s name this pod, which asks for %d there and shows none of them: its tries, or earlier pods of its name, took them. Delete it, and a run finds what leaked", len(held), n.Name, max(1, asks))
+		says := fmt.Sprintf("%d addresses of %s name this pod, which asks for %d there and shows none of them: its tries, or earlier pods of its name, took them. Delete it, and a run finds what leaked", len(held), n.Name, asks)
 		for _, e := range of {
 			e.Remedies = r.subject(e.Entry, command).DeletePod(says)
 		}

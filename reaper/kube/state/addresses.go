@@ -257,7 +257,10 @@ func networksAsked(annotation, namespace string) (asked []string, ok bool) {
 }
 
 // The annotations in which a pod names the Calico IPPools that it wants, by name or CIDR.
-var poolAnnotations = []string{"cni.projectcalico.org/ipv4pools", "cni.projectcalico.org/ipv6pools"}
+const (
+	ipv4Pools = "cni.projectcalico.org/ipv4pools"
+	ipv6Pools = "cni.projectcalico.org/ipv6pools"
+)
 
 // fixedAddresses is the annotation in which a pod names the addresses that it wants from Calico.
 const fixedAddresses = "cni.projectcalico.org/ipAddrs"
@@ -269,28 +272,27 @@ const (
 	multusNamespace = "kube-system"
 )
 
-// poolsNamedIn returns the IPPools that annotations name, by name or CIDR.
-func poolsNamedIn(annotations map[string]string) (all []string) {
-	for _, key := range poolAnnotations {
+// namePools sets the IPPools that annotations name.
+func namePools(a *report.Asking, annotations map[string]string) {
+	for key, into := range map[string]*[]string{ipv4Pools: &a.IPv4Pools, ipv6Pools: &a.IPv6Pools} {
 		var pools []string
 		if json.Unmarshal([]byte(annotations[key]), &pools) == nil {
-			all = append(all, pools...)
+			*into = pools
 		}
 	}
-	return all
 }
 
-// poolsOfNamespace returns the IPPools that a namespace names for those of its pods that name none, and what it is
-// that names them; or that this is not known.
-func (c *Cluster) poolsOfNamespace(ctx context.Context, name string) (pools []string, by string) {
+// namePoolsByNamespace sets the IPPools that a namespace names for those of its pods that name none, or says that
+// these are not known.
+func (c *Cluster) namePoolsByNamespace(ctx context.Context, a *report.Asking) {
 	namespace := new(corev1.Namespace)
-	if err := c.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(namespace); err != nil {
-		return nil, "its namespace may name IPPools, and was not read"
+	if err := c.core.Get().Resource("namespaces").Name(a.Namespace).Do(ctx).Into(namespace); err != nil {
+		a.ByNamespace = "its namespace may name IPPools, and was not read"
+		return
 	}
-	if pools = poolsNamedIn(namespace.Annotations); len(pools) > 0 {
-		by = "its namespace names the IPPools"
+	if namePools(a, namespace.Annotations); len(a.IPv4Pools)+len(a.IPv6Pools) > 0 {
+		a.ByNamespace = "its namespace names the IPPools"
 	}
-	return pools, by
 }
 
 // toRestart says what gives a pod that runs an interface that it lacks.
@@ -339,8 +341,8 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 			if a.Waits || a.Node == "" {
 				a.Events, a.Unread = c.events(ctx, pod)
 			}
-			if a.Waits && a.Default && len(a.IPPools) == 0 {
-				a.IPPools, a.ByNamespace = c.poolsOfNamespace(ctx, pod.Namespace)
+			if a.Waits && a.Default && len(a.IPv4Pools)+len(a.IPv6Pools) == 0 {
+				c.namePoolsByNamespace(ctx, &a)
 			}
 			asking = append(asking, a)
 		}
@@ -379,12 +381,8 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 		asked = append(asked, instead...)
 		a.Default = false
 	}
-	for _, one := range asked {
-		if !slices.Contains(a.Attachments, one) {
-			a.Attachments = append(a.Attachments, one)
-		}
-	}
-	a.IPPools = poolsNamedIn(pod.Annotations)
+	a.Attachments = asked
+	namePools(&a, pod.Annotations)
 	var fixed []string
 	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
 		a.Fixed = fixed

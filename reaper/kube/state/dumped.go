@@ -31,8 +31,8 @@ var dumpedFields = map[string][]string{
 var (
 	dumpedMeta = []string{"namespace", "name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"}
 	dumpedKeys = slices.Concat([]string{
-		networkStatus, networksStatus, networks, defaultNetwork, calicoPodIP, calicoPodIPs, calicoContainerID, fixedAddresses, mirror, corev1.LabelHostname,
-	}, poolAnnotations, tunnelAnnotations)
+		networkStatus, networksStatus, networks, defaultNetwork, calicoPodIP, calicoPodIPs, calicoContainerID, fixedAddresses, ipv4Pools, ipv6Pools, mirror, corev1.LabelHostname,
+	}, tunnelAnnotations)
 )
 
 // Dumped returns what a dump has of an object; nil if it has nothing. The kind is that of the list;

@@ -226,13 +226,16 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		text += " of " + summaryOfPlaces(x)
 	}
 	if len(a.NoPools) > 0 {
-		text += "; it asks for the IPPool " + printable.Some(a.NoPools) + ", which is none of those that were read"
+		text += "; it asks for the IPPool " + printable.Some(a.NoPools) + ", and no IPPool of that name and IP family was read"
 	}
 	if a.ByNamespace != "" && len(x.Places)+len(a.NoPools) > 1 {
 		text += "; " + a.ByNamespace
 	}
 	if len(a.Unknown) > 0 {
 		text += "; not known here: the network of " + printable.Some(a.Unknown)
+		if a.Near != "" {
+			text += " (" + a.Near + ")"
+		}
 	}
 	for _, one := range a.Rangeless[:min(namedPlaces, len(a.Rangeless))] {
 		text += "; none of " + one.Attachment + ": " + one.Why
@@ -402,7 +405,7 @@ func (t *table) usedLines(p report.Place) {
 	t.field("has", fmt.Sprintf("%d live, %d leaked (%d protected), %d other", p.Live, p.Leaked, p.Protected, p.Other))
 	t.field("of these", byNameOf(p.Usage))
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
-		larger := "make the range larger"
+		larger := "add another range (IPPools do not change theirs, and a changed range of an attachment begins empty)"
 		switch {
 		case len(p.Unshown) > 0:
 			larger = "explain " + printable.Some(p.Unshown) + " first (such a pod holds several addresses of it, and shows none)"
