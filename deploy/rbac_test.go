@@ -142,7 +142,7 @@ func TestEachRoleIsBoundToItsServiceAccount(t *testing.T) {
 func TestRolesOfPeopleGrantExactlyTheNeededRights(t *testing.T) {
 	look := []string{
 		"/pods: get", "/pods: list", "/nodes: list", "apps/statefulsets: list", "kubevirt.io/virtualmachineinstances: list", "/namespaces: get",
-		"/configmaps/ip-reaper-ledger: list", "coordination.k8s.io/leases/ip-reaper: list",
+		"/events: list", "/configmaps/ip-reaper-ledger: list", "coordination.k8s.io/leases/ip-reaper: list",
 	}
 	state := []string{
 		"/configmaps/ip-reaper-policy: get", "/configmaps/ip-reaper-ledger: get", "/configmaps: list",
