@@ -105,6 +105,9 @@ func (p Pod) Proves(ip netip.Addr) bool { return slices.Contains(p.Status(), ip)
 // hides reports whether the pod may have an address that it does not show.
 func (p Pod) hides() bool { return p.AddressUnknown || p.LeavesOut }
 
+// Waits reports whether a pod may wait for an address, or for a node.
+func (p Pod) Waits() bool { return !p.Finished && (p.hides() || p.Node == "") }
+
 // veiled reports whether only the annotations of the pod leave addresses unknown.
 func (p Pod) veiled() bool { return p.hides() && p.InStatus > 0 }
 

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -68,6 +70,29 @@ type asker interface {
 	Asking(ctx context.Context, namespace, name string) ([]report.Asking, error)
 }
 
+// mostAsked is of how many pods it is read what they ask for.
+const mostAsked = 10
+
+// askingOf returns what pods ask for. What is not read, the report warns of.
+func askingOf(ctx context.Context, cluster census.Cluster, found *report.Report, pods []ipam.PodRef) (asking []report.Asking) {
+	c, ok := cluster.(asker)
+	if !ok {
+		return nil
+	}
+	if more := len(pods) - mostAsked; more > 0 {
+		pods = pods[:mostAsked]
+		found.Warnings = append(found.Warnings, fmt.Sprintf("what %s more may wait for was not read", printable.Counted(more, "pod")))
+	}
+	for _, pod := range pods {
+		named, err := c.Asking(ctx, pod.Namespace, pod.Name)
+		if err != nil {
+			found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+		}
+		asking = append(asking, named...)
+	}
+	return asking
+}
+
 // explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
 	namespace := ""
@@ -84,21 +109,19 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if found == nil {
 		return lookErr
 	}
-	var asking []report.Asking
-	if c, ok := cluster.(asker); ok {
-		for _, pod := range question.PodsIn(*found) {
-			named, err := c.Asking(ctx, pod.Namespace, pod.Name)
-			if err != nil {
-				found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
-			}
-			if len(f.from) > 0 { // it is about what hangs
-				named = slices.DeleteFunc(named, func(a report.Asking) bool { return !a.Waits && !a.Restart && a.Deletion == nil && len(a.Events) == 0 })
-			}
-			asking = append(asking, named...)
-		}
-	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
+	answer := func() (report.Explanation, error) {
+		asking := askingOf(ctx, cluster, found, question.PodsIn(*found))
+		if len(f.from) > 0 { // it is about what hangs
+			asking = slices.DeleteFunc(asking, func(a report.Asking) bool { return !a.Waits && !a.Restart && a.Deletion == nil && len(a.Events) == 0 })
+		}
+		return report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
+	}
+	x, err := answer()
+	if x.Question.Pool != question.Pool { // a name is that of a pool, for which other pods may wait
+		question = x.Question
+		x, err = answer()
+	}
 	addLastRelease(ctx, conn, &x)
 	if err != nil && x.LastRelease == nil {
 		return errors.Join(lookErr, err)

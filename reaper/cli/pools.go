@@ -68,10 +68,11 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if f.limit < 1 {
 		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
-	found, _, err := look(ctx, w, f.lookFlags, true)
+	found, cluster, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err
 	}
 	options := print.Options{Format: f.output, All: f.all, Top: f.top, Limit: f.limit, Width: w.width()}
+	options.Asking = askingOf(ctx, cluster, found, found.Waiting())
 	return errors.Join(err, print.WritePools(w.stdout, options, *found))
 }

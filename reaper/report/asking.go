@@ -54,9 +54,9 @@ type Asking struct {
 	// Fixed are the addresses that it asks Calico for in place of any other.
 	Fixed []string `json:"fixed,omitempty"`
 
-	// Events say why it waits, the newest first. Unread is why they are not known; nil if they are.
-	Events []Event `json:"events,omitempty"`
-	Unread error   `json:"-"`
+	// Events say why it waits, the newest first. EventsUnknown is why they are not known; empty if they are.
+	Events        []Event `json:"events,omitempty"`
+	EventsUnknown string  `json:"eventsUnknown,omitempty"`
 
 	// Deletion is set if the pod is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
@@ -137,7 +137,11 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		}
 		places := r.places(command, networks)
 		for i, n := range networks {
-			places[i].Told = told(n)
+			p := &places[i]
+			p.Told, p.OnlyTold = told(n), !wanted(n)
+			if p.OnlyTold {
+				p.Leaks = nil // whoever writes an event chooses no command
+			}
 		}
 		r.markChoices(places, a.Node)
 		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
@@ -190,6 +194,30 @@ func (r Report) attachments() []string {
 	return all
 }
 
+// Waiting returns the pods with a node that may wait for an address.
+func (r Report) Waiting() (pods []ipam.PodRef) {
+	if r.Living == nil {
+		return nil
+	}
+	for _, p := range r.Living.Pods() {
+		if p.Waits() && p.Node != "" {
+			pods = append(pods, p.Ref)
+		}
+	}
+	return pods
+}
+
+// addWaiting adds a pod to the explanation of a pool if it waits for an address of that: it asks for it, or an event
+// of the pod names it.
+func (x *Explanation) addWaiting(r Report, a Asking) {
+	its, _ := Explain(r, Question{Namespace: a.Namespace, Pod: a.Pod}, []Asking{a}, nil) // the pod exists
+	if slices.ContainsFunc(its.Places, func(p Place) bool {
+		return slices.ContainsFunc(x.Places, func(own Place) bool { return own.Backend == p.Backend && own.Name == p.Name })
+	}) {
+		x.Asking = append(x.Asking, its.Asking...)
+	}
+}
+
 // markChoices says of the places of a pod that waits from which of them its node can get no address, and
 // from which it gets one in place of another: of those of the default network, an address of any one
 // of its IP family is enough. An attachment gives an address of each of its ranges.
@@ -200,7 +228,7 @@ func (r Report) markChoices(places []Place, node string) {
 		var room []string
 		for _, n := range family {
 			for i := range places {
-				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+				if p := &places[i]; p.Network && !p.OnlyTold && p.Backend == n.Backend && p.Name == n.Name {
 					networks, chosen = append(networks, n), append(chosen, p)
 					if n.By == "" && (p.Free == nil || p.Free.Sign() > 0) {
 						room = append(room, p.Name)
@@ -220,8 +248,11 @@ func (r Report) markChoices(places []Place, node string) {
 	}
 }
 
-// order puts the places first from which a pod that waits gets no address.
+// order puts the places first from which a pod that waits gets no address, and those last that only an event names.
 func (p Place) order() int {
+	if p.OnlyTold {
+		return 2
+	}
 	if p.NoBlock != nil || p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) == 0 {
 		return 0
 	}

@@ -456,8 +456,9 @@ type Place struct {
 	// have taken an address.
 	Unshown []string `json:"unshown,omitempty"`
 
-	// Told is set if an event of the pod that waits names it.
-	Told bool `json:"told,omitempty"`
+	// Told is set if an event of the pod that waits names it, and OnlyTold if the pod is not known to ask for it.
+	Told     bool `json:"told,omitempty"`
+	OnlyTold bool `json:"onlyTold,omitempty"`
 
 	// Elsewhere are the networks that have room, and from which the pod that waits may get its
 	// address in place of this one.
@@ -477,6 +478,9 @@ func (x *Explanation) addPlaces(r Report, asking []Asking, command []string) {
 	switch {
 	case q.Pool != "":
 		x.Places = r.placesNamed(q.Pool, command)
+		for _, a := range asking {
+			x.addWaiting(r, a)
+		}
 	case q.Address != "" && len(x.Found) == 0:
 		x.addPlacesAround(r, command)
 	case q.Pod != "":

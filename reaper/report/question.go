@@ -27,10 +27,12 @@ type Question struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// PodsIn returns the pods that the question may be about, and those that have its address. The
-// namespace of one is empty for any.
+// PodsIn returns the pods that the question may be about, those that have its address, and those that may wait for
+// one of its pool. The namespace of one is empty for any.
 func (q Question) PodsIn(r Report) []ipam.PodRef {
-	if q.Address == "" && q.Pod+q.Name == "" {
+	if q.Pool != "" {
+		return r.Waiting()
+	} else if q.Address == "" && q.Pod+q.Name == "" {
 		return nil
 	} else if q.Address == "" {
 		return []ipam.PodRef{{Namespace: q.Namespace, Name: cmp.Or(q.Pod, q.Name)}}

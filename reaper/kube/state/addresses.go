@@ -18,6 +18,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -339,7 +340,10 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 		if pod := &pods.Items[i]; pod.Name == name {
 			a := readAsking(pod, readPod(pod))
 			if a.Waits || a.Node == "" {
-				a.Events, a.Unread = c.events(ctx, pod)
+				events, err := c.events(ctx, pod)
+				if a.Events = events; err != nil {
+					a.EventsUnknown = printable.Error(err)
+				}
 			}
 			if a.Waits && a.Default && len(a.IPv4Pools)+len(a.IPv6Pools) == 0 {
 				c.namePoolsByNamespace(ctx, &a)

@@ -22,7 +22,9 @@ import (
 )
 
 // The reasons of the events that say why a pod waits: the kubelet, the scheduler and Multus write them.
-var waitingReasons = []string{"FailedCreatePodSandBox", "FailedScheduling", "NoNetworkFound"}
+var waitingReasons = []string{"FailedCreatePodSandBox", failedScheduling, "NoNetworkFound"}
+
+const failedScheduling = "FailedScheduling"
 
 // mostEvents is how many events of one pod are read. The kubelet writes at most ten of a kind in an hour, and
 // then counts ("combined from similar events").
@@ -37,7 +39,10 @@ func (c *Cluster) events(ctx context.Context, pod *corev1.Pod) ([]report.Event, 
 	if err := request.Do(ctx).Into(&list); err != nil {
 		return nil, kube.Answered(unreadOr(err))
 	}
-	return eventsOf(pod.UID, list.Items), nil
+	if list.Continue != "" {
+		return nil, fmt.Errorf("there are more than %d", mostEvents)
+	}
+	return eventsOf(pod, list.Items), nil
 }
 
 // Evidence returns the lists by which an explanation says why pods wait, for a dump: the namespaces of those pods,
@@ -47,7 +52,7 @@ func (c *Cluster) Evidence(ctx context.Context, pods []census.Pod) map[string]ku
 	waiting := make(map[types.UID]bool)
 	namespaces := make(map[string]bool)
 	for i := range pods {
-		if p := &pods[i]; (p.AddressUnknown || p.LeavesOut || p.Node == "") && !p.Finished {
+		if p := &pods[i]; p.Waits() {
 			waiting[types.UID(p.UID)] = true
 			namespaces[p.Ref.Namespace] = true
 		}
@@ -94,13 +99,15 @@ func unreadOr(err error) error {
 	return err
 }
 
-// eventsOf returns what events say of why a pod waits. Files have events of other pods, too.
-func eventsOf(pod types.UID, all []corev1.Event) []report.Event {
+// eventsOf returns what events say of why a pod waits. Files have events of other pods, too. The scheduler no longer
+// has a say once the pod has a node.
+func eventsOf(pod *corev1.Pod, all []corev1.Event) []report.Event {
 	type text struct{ reason, says string }
 	found := make(map[text]*report.Event)
 	for i := range all {
 		e := &all[i]
-		if e.InvolvedObject.UID != pod || !slices.Contains(waitingReasons, e.Reason) {
+		settled := e.Reason == failedScheduling && pod.Spec.NodeName != ""
+		if e.InvolvedObject.UID != pod.UID || !slices.Contains(waitingReasons, e.Reason) || settled {
 			continue
 		}
 		of := text{e.Reason, report.PluginSays(e.Message)}

@@ -21,6 +21,15 @@ func viewOfExplanation(x report.Explanation) view {
 	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
 	line("%s", identity(x.Run))
+	for _, a := range x.Asking {
+		of := eventLines(a)
+		if x.Question.Pool != "" {
+			of = []string{waitingLine(a)}
+		}
+		for _, says := range of {
+			line("  %s", says)
+		}
+	}
 	selected := ""
 	if only := x.Question.Besides(x.Run.Selection).String(); only != "" {
 		selected = " (" + only + ")"
@@ -35,11 +44,6 @@ func viewOfExplanation(x report.Explanation) view {
 			line("  %s: %d found%s, %s: %s", s.Name, *s.Found, selected, s.Status, s.Message)
 		default:
 			line("  %s: %d found%s", s.Name, *s.Found, selected)
-		}
-	}
-	for _, a := range x.Asking {
-		for _, says := range eventLines(a) {
-			line("  %s", says)
 		}
 	}
 	for _, c := range x.Claims {
@@ -246,7 +250,7 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	switch {
 	case len(a.Events) > 0:
 		text += "; an event says why"
-	case a.Unread != nil:
+	case a.EventsUnknown != "":
 		text += "; whether an event says why is unknown"
 	default:
 		text += "; no event says why"
@@ -269,10 +273,19 @@ func eventLines(a report.Asking) []string {
 	if more := len(a.Events) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("… and %s: -o json has each", printable.Counted(more, "older event")))
 	}
-	if a.Unread != nil {
-		lines = append(lines, "its events are unknown: "+printable.Error(a.Unread))
+	if a.EventsUnknown != "" {
+		lines = append(lines, "its events are unknown: "+a.EventsUnknown)
 	}
 	return lines
+}
+
+// waitingLine says of a pod that waits what its newest event says.
+func waitingLine(a report.Asking) string {
+	says := "no event says why"
+	if all := eventLines(a); len(all) > 0 {
+		says = all[0]
+	}
+	return "pod " + a.Namespace + "/" + a.Pod + " waits: " + says
 }
 
 // foreign says what is known of a network that is Foreign.
@@ -319,6 +332,9 @@ func fillOf(p report.Place, judged bool) string {
 	if p.By != "" {
 		text += ", by selector"
 	}
+	if p.Told {
+		text += ", " + toldOf(p)
+	}
 	if judged {
 		text += fmt.Sprintf(", %d leaked", p.Leaked)
 	}
@@ -332,6 +348,17 @@ func fillOf(p report.Place, judged bool) string {
 		text += fmt.Sprintf(", %d undecided", undecided)
 	}
 	return text
+}
+
+// toldOf says whether an event of the pod that waits names a place.
+func toldOf(p report.Place) string {
+	switch {
+	case p.OnlyTold:
+		return "only an event names it"
+	case p.Told:
+		return "an event names it"
+	}
+	return ""
 }
 
 // whereNowhere says where an address that no store has is free.
@@ -381,9 +408,7 @@ func placeLines(p report.Place, judged bool) table {
 	if p.Manual {
 		t.field("only for", "pods that name it (assignmentMode Manual)")
 	}
-	if p.Told {
-		t.field("event", "one of the pod names it")
-	}
+	t.field("event", toldOf(p))
 	if p.Blocks != nil {
 		t.field("blocks", blocksOf(*p.Blocks))
 	}
@@ -404,7 +429,7 @@ func placeLines(p report.Place, judged bool) table {
 func (t *table) usedLines(p report.Place) {
 	t.field("has", fmt.Sprintf("%d live, %d leaked (%d protected), %d other", p.Live, p.Leaked, p.Protected, p.Other))
 	t.field("of these", byNameOf(p.Usage))
-	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
+	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 && !p.OnlyTold {
 		larger := "add another range (IPPools do not change theirs, and a changed range of an attachment begins empty)"
 		switch {
 		case len(p.Unshown) > 0:

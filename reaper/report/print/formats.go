@@ -89,6 +89,8 @@ type Options struct {
 
 	Top   string // of pools: one of Tops; empty for none
 	Limit int    // of the rows of Top, and of the pools without a network; at least 1
+
+	Asking []report.Asking // of pools: pods that may wait for an address
 }
 
 // Brief reports whether the format leaves out the allocations that are in use. Then a report

@@ -23,6 +23,7 @@ type poolsReport struct {
 	Networks   []report.NetworkReport `json:"networks"` // the fullest one first
 	Pools      []report.PoolReport    `json:"pools"`    // the fullest one first
 	Findings   []report.Finding       `json:"findings"`
+	Asking     []report.Asking        `json:"asking,omitempty"` // pods that wait
 	Top        *ranking               `json:"top,omitempty"`
 	Warnings   []string               `json:"warnings,omitempty"`
 }
@@ -33,6 +34,7 @@ func viewOfPools(r report.Report, o Options) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
+		Asking: slices.DeleteFunc(o.Asking, func(a report.Asking) bool { return !a.Waits }),
 	}
 	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
@@ -41,6 +43,10 @@ func viewOfPools(r report.Report, o Options) view {
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
+	}
+	var waiting []string
+	for _, a := range p.Asking {
+		waiting = append(waiting, waitingLine(a))
 	}
 	return view{
 		value: p,
@@ -53,8 +59,9 @@ func viewOfPools(r report.Report, o Options) view {
 			}
 			return all
 		},
-		caveats:  r.Run.Caveats,
-		warnings: r.Warnings,
+		caveats:    r.Run.Caveats,
+		warnings:   r.Warnings,
+		conclusion: waiting,
 	}
 }
 
