@@ -19,10 +19,10 @@ type Event struct {
 
 // Before the error of the plugin, a message names what called it: the kubelet, the container runtime, and
 // Multus, which calls other plugins.
-var beforePlugin = regexp.MustCompile(`(?s)^.*(?:failed \(add\): |error adding container to network "[^"]*": |networking: |failed to delegate add: )`)
+var beforePlugin = regexp.MustCompile(`(?s)^.*(?:failed \(add\): |error adding container to network "[^"]*": |networking: |[dD]elegate ?[aA]dd(?: - "[^"]*")?: |AddNetwork: )`)
 
 // What follows the error of the plugin: its configuration, as Multus prints it, and the end of a sandbox.
-var afterPlugin = []string{": StdinData:", " StdinData:", " / bytes: ", ", failed to clean up sandbox container"}
+var afterPlugin = []string{"\n'", ": StdinData:", " StdinData:", " / bytes: ", ", failed to clean up sandbox container"}
 
 // PluginSays returns the error of the plugin in the message of an event.
 func PluginSays(message string) string {
@@ -41,27 +41,28 @@ var (
 )
 
 // names reports whether an event names the network: its range, the first and the last address of a part of that, an
-// attachment of it, or an IPPool in quotes. A bare name proves nothing.
+// attachment of it, or an IPPool in quotes. A bare name proves nothing, nor does what Whereabouts was told to exclude.
 func (e Event) names(n NetworkReport) bool {
 	prefix, err := netip.ParsePrefix(n.Range)
-	for _, text := range rangeInEvent.FindAllString(e.Says, -1) {
+	says, _, _ := strings.Cut(e.Says, "excludeRanges:")
+	for _, text := range rangeInEvent.FindAllString(says, -1) {
 		if named, wrong := netip.ParsePrefix(text); err == nil && wrong == nil && named.Masked() == prefix {
 			return true
 		}
 	}
-	for _, ends := range endsInEvent.FindAllStringSubmatch(e.Says, -1) {
+	for _, ends := range endsInEvent.FindAllStringSubmatch(says, -1) {
 		first, _ := netip.ParseAddr(ends[1]) // not valid if it is none
 		last, _ := netip.ParseAddr(ends[2])
 		if err == nil && prefix.Contains(first) && prefix.Contains(last) {
 			return true
 		}
 	}
-	for _, of := range attachmentInEvent.FindAllStringSubmatch(e.Says, -1) {
+	for _, of := range attachmentInEvent.FindAllStringSubmatch(says, -1) {
 		for _, attachment := range n.Attachments {
 			if attachment == of[2]+"/"+of[1] {
 				return true
 			}
 		}
 	}
-	return n.Default && strings.Contains(e.Says, `"`+n.Name+`"`)
+	return n.Default && strings.Contains(says, `"`+n.Name+`"`)
 }
