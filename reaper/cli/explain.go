@@ -81,7 +81,7 @@ func askingOf(ctx context.Context, cluster census.Cluster, found *report.Report,
 	}
 	if more := len(pods) - mostAsked; more > 0 {
 		pods = pods[:mostAsked]
-		found.Warnings = append(found.Warnings, fmt.Sprintf("what %s more may wait for was not read", printable.Counted(more, "pod")))
+		found.Warnings = append(found.Warnings, fmt.Sprintf("what %s may wait for was not read", printable.Counted(more, "more pod")))
 	}
 	for _, pod := range pods {
 		named, err := c.Asking(ctx, pod.Namespace, pod.Name)
@@ -113,7 +113,9 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	answer := func() (report.Explanation, error) {
 		asking := askingOf(ctx, cluster, found, question.PodsIn(*found))
 		if len(f.from) > 0 { // it is about what hangs
-			asking = slices.DeleteFunc(asking, func(a report.Asking) bool { return !a.Waits && !a.Restart && a.Deletion == nil && len(a.Events) == 0 })
+			asking = slices.DeleteFunc(asking, func(a report.Asking) bool {
+				return !a.Waits && !a.Restart && a.Deletion == nil && len(a.Events) == 0
+			})
 		}
 		return report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
 	}

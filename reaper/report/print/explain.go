@@ -232,7 +232,7 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	if len(a.NoPools) > 0 {
 		text += "; it asks for the IPPool " + printable.Some(a.NoPools) + ", and no IPPool of that name and IP family was read"
 	}
-	if a.ByNamespace != "" && len(x.Places)+len(a.NoPools) > 1 {
+	if a.ByNamespace != "" && (len(x.Places) > 1 || len(a.NoPools) > 0) {
 		text += "; " + a.ByNamespace
 	}
 	if len(a.Unknown) > 0 {
@@ -332,9 +332,6 @@ func fillOf(p report.Place, judged bool) string {
 	if p.By != "" {
 		text += ", by selector"
 	}
-	if p.Told {
-		text += ", " + toldOf(p)
-	}
 	if judged {
 		text += fmt.Sprintf(", %d leaked", p.Leaked)
 	}
@@ -346,6 +343,9 @@ func fillOf(p report.Place, judged bool) string {
 	}
 	if undecided > 0 {
 		text += fmt.Sprintf(", %d undecided", undecided)
+	}
+	if p.Told {
+		text += ", " + toldOf(p)
 	}
 	return text
 }
@@ -408,7 +408,7 @@ func placeLines(p report.Place, judged bool) table {
 	if p.Manual {
 		t.field("only for", "pods that name it (assignmentMode Manual)")
 	}
-	t.field("event", toldOf(p))
+	t.field("and", toldOf(p))
 	if p.Blocks != nil {
 		t.field("blocks", blocksOf(*p.Blocks))
 	}
