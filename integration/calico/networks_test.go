@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -98,26 +99,58 @@ func TestNodeForWhichNoBlockIsLeft(t *testing.T) {
 		}
 		s.must(s.Cluster.Kube.CoreV1().Nodes().Delete(s.Context(), "node-lost", metav1.DeleteOptions{}))
 		hangs := calico.NewSandbox(shop, "hangs", "node-5")
-		if ips, err := s.Add(s.Context(), hangs); err == nil {
-			s.Fatalf("the plugin gives %v", ips)
-		}
-		_, err = s.Cluster.CreatePod(s.Context(), shop, "hangs", cluster.OnNode("node-5"), cluster.Phase("Pending"))
+		_, refused := s.Add(s.Context(), hangs)
+		words := plugin.QuotedT(s.T, refused)
+		pod, err := s.Cluster.CreatePod(s.Context(), shop, "hangs", cluster.OnNode("node-5"), cluster.Phase("Pending"))
 		s.must(err)
+		s.must(s.Cluster.FailSandbox(s.Context(), pod, plugin.SandboxFailed(plugin.Pod{Namespace: shop, Name: "hangs"}, calico.DefaultNetwork, refused)))
 
 		blocks := s.four().Blocks
 		if blocks == nil || blocks.Missing != 1 || blocks.Unclaimed != "0" || blocks.MayBorrow == nil || *blocks.MayBorrow || blocks.Without == nil || *blocks.Without != 1 {
 			s.Errorf("blocks %+v, want one of a lost node, none that is left, and one node without room", blocks)
 		}
-		s.explained("waits for an address of four (no block is left for its node node-5, which has no block: all 4 blocks are taken, 1 of nodes that do not exist (node-lost), and no node may borrow")
+		s.explained("waits for an address of four (no block is left for its node node-5, which has no block: all 4 blocks are taken, 1 of nodes that do not exist (node-lost), and no node may borrow", words)
 
 		_, err = s.Calicoctl(s.Context(), "", "ipam", "configure", "--strictaffinity=false")
 		s.must(err)
 		if blocks := s.four().Blocks; blocks.Without == nil || *blocks.Without != 0 {
 			s.Errorf("blocks %+v, where nodes may borrow", blocks)
 		}
-		s.explained("waits for an address; no network that it may use is full")
+		s.explained("waits for an address of four (252 of 256 free", words)
 		_, err = s.Add(s.Context(), hangs)
 		s.must(err)
+	})
+}
+
+// The plugin's own words of a pool that is full, and of one that does not exist, are what explain quotes. Of the first,
+// it knows which pool that is.
+func TestPluginNamesThePoolThatIsFull(t *testing.T) {
+	each(t, func(s *fixture) {
+		s.must(s.ApplyPool(s.Context(), "small", netip.MustParsePrefix("10.33.0.0/29"), 29))
+		small := func(pod string) (calico.Sandbox, error) {
+			sandbox := calico.NewSandbox(shop, pod, node)
+			sandbox.Pools = []string{"10.33.0.0/29"}
+			_, err := s.Add(s.Context(), sandbox)
+			return sandbox, err
+		}
+		for i := range 8 {
+			_, err := small(fmt.Sprint("gone-", i))
+			s.must(err)
+		}
+		_, full := small("hangs")
+		words := plugin.QuotedT(s.T, full)
+		pod, err := s.Cluster.CreatePod(s.Context(), shop, "hangs", cluster.OnNode(node), cluster.Phase("Pending"),
+			cluster.Annotation("cni.projectcalico.org/ipv4pools", `["small"]`))
+		s.must(err)
+		s.must(s.Cluster.FailSandbox(s.Context(), pod, plugin.SandboxFailed(plugin.Pod{Namespace: shop, Name: "hangs"}, calico.DefaultNetwork, full)))
+		s.explained("waits for an address of small (full, 8 leaked, an event names it); an event says why", words)
+
+		missing := calico.NewSandbox(shop, "missing", node)
+		missing.Pools = []string{"10.99.0.0/24"}
+		_, err = s.Add(s.Context(), missing)
+		if words := plugin.QuotedT(s.T, err); !strings.Contains(words, "10.99.0.0/24") {
+			s.Errorf("of a pool that does not exist, the plugin says %q", words)
+		}
 	})
 }
 
@@ -132,8 +165,8 @@ func (s *fixture) four() reap.Network {
 	return networks[i]
 }
 
-// explained fails the test unless explain says this of the pod that hangs and the pool four.
-func (s *fixture) explained(want string) {
+// explained fails the test unless explain says this of the pod that hangs, and quotes these words of an event.
+func (s *fixture) explained(want, words string) {
 	s.Helper()
 	r, err := reap.New()
 	s.must(err)
@@ -147,7 +180,7 @@ func (s *fixture) explained(want string) {
 	result, err := r.Run(s.Context(), "explain", shop+"/hangs", "--kubeconfig="+s.kubeconfig, "--context="+cluster.ContextName, "--state-namespace="+cluster.PoolNamespace, "--policy="+file)
 	s.must(err)
 	line, _, _ := strings.Cut(result.Stdout[max(0, strings.Index(result.Stdout, "pod "+shop)):], "\n")
-	if result.ExitCode != reap.ExitDone || !strings.Contains(line, want) {
-		s.Errorf("exit code %d, %q does not say %q; stderr:\n%s", result.ExitCode, line, want, result.Stderr)
+	if result.ExitCode != reap.ExitDone || !strings.Contains(line, want) || !strings.Contains(result.Stdout, "FailedCreatePodSandBox: "+words+"\n") {
+		s.Errorf("exit code %d, %q does not say %q and then %q; stdout:\n%s\nstderr:\n%s", result.ExitCode, line, want, words, result.Stdout, result.Stderr)
 	}
 }

@@ -1,10 +1,14 @@
 package hostlocal_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
 // dual has the ranges of a network with both families.
@@ -32,8 +36,9 @@ func TestEmptyFilesThatFillTheRange(t *testing.T) {
 	for _, path := range paths {
 		w.must(os.WriteFile(path, nil, 0o600))
 	}
-	if ips, err := w.add(t.Context(), pods, sandbox("next")); err == nil {
-		t.Fatalf("the plugin gives %v of a range that is full", ips)
+	_, err := w.add(t.Context(), pods, sandbox("next"))
+	if says := plugin.QuotedT(t, errors.Unwrap(err)); !strings.Contains(says, "no IP addresses available in range set: 10.1.0.1-10.1.0.14") {
+		t.Fatalf("a range that is full: %s", says)
 	}
 	age(9 * time.Minute)
 	before := w.content()

@@ -17,7 +17,7 @@ func (f *fixture) exhaust(n plugin.Network, pods string) (given []string) {
 	for i := 0; ; i++ {
 		ips, err := f.tryAdd(n, fmt.Sprint(pods, "-", i), f.sandbox())
 		if err != nil {
-			if !strings.Contains(err.Error(), "Could not allocate IP in range") {
+			if !strings.Contains(plugin.QuotedT(f, err), "Could not allocate IP in range") {
 				f.Fatal(err)
 			}
 			return given

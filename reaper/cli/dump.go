@@ -18,9 +18,10 @@ import (
 )
 
 const dumpAbout = `dump prints the lists, the installed policy and the ledger by which a dry run
-judges, for inspect, explain --from and pools --from. Of pods, nodes,
-StatefulSets and virtual machines, it prints only the fields that count: no
-images, no environment, no volumes. The objects of IPAM stores are whole.
+judges, for inspect, explain --from and pools --from, and the events and
+namespaces of pods that wait. Of pods, nodes, StatefulSets and virtual machines,
+it prints only the fields that count: no images, no environment, no volumes. The
+objects of IPAM stores are whole.
 Calico's etcd is not in it: dump that with etcdctl.
 `
 

@@ -22,9 +22,10 @@ pod or a node: which stores hold it, which rule matched and on what evidence,
 when it is due, and what would change that. Of what nothing uses, it shows which
 of the last runs released it.
 
-It also tells which networks a hanging pod waits for. Of these, and of a pool, a
-network, its attachment or a CIDR, it shows how full they are, how much has
-leaked and why, and what would free it. It is read-only.
+It also tells which networks a hanging pod waits for, and what its events say.
+Of these networks, and of a pool, a network, its attachment or a CIDR, it shows
+how full they are, how much has leaked and why, what would free it, and which
+pods wait for it. It is read-only.
 `
 
 const explainExamples = `  # Why is this address kept or released?

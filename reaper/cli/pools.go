@@ -15,7 +15,8 @@ import (
 const poolsAbout = `pools shows how full the networks are, the fullest first: how many addresses
 pods have, how many are leaked, and how many are free. A network is an IPPool of
 Calico, or a range of Whereabouts with all of its attachments. The capacity
-counts only addresses that pods can get. It is read-only.
+counts only addresses that pods can get. Below are pods that wait for one, and
+what their events say. It is read-only.
 `
 
 const poolsExamples = `  # Which networks run dry?

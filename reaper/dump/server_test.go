@@ -60,6 +60,34 @@ func TestFilesAnswerWithTheirLists(t *testing.T) {
 	}
 }
 
+// An object outside of namespaces is there by its name if files have it. Any other one is unread, and events are those
+// of their namespace, whatever the selector: the census picks them.
+func TestFilesAnswerWithAnObjectByItsName(t *testing.T) {
+	const namespaces = `{"kind": "NamespaceList", "apiVersion": "v1", "items": [{"metadata": {"name": "cart"}}, {"metadata": {"name": "shop", "uid": "u1"}}]}`
+	const events = `{"kind": "EventList", "apiVersion": "v1", "items": [
+		{"metadata": {"namespace": "shop", "name": "a"}, "reason": "A"}, {"metadata": {"namespace": "cart", "name": "b"}, "reason": "B"}]}`
+	_, client := reading(t, pods+namespaces+events)
+	var got struct {
+		Metadata kube.Metadata `json:"metadata"`
+	}
+	if err := kube.Read(t.Context(), client, &got, "/api/v1/namespaces/shop"); err != nil || got.Metadata.UID != "u1" {
+		t.Errorf("namespace shop: %+v, %v", got, err)
+	}
+	for _, path := range []string{"/api/v1/namespaces/sho", "/api/v1/nodes/shop", "/api/v1/namespaces/shop/pods/web", "/apis/x.org/v1/namespaces/shop"} {
+		if err := kube.Read(t.Context(), client, new(json.RawMessage), path); !ipam.IsUnread(err) {
+			t.Errorf("%s: %v, want it unread", path, err)
+		}
+	}
+	for _, selector := range []string{"", "involvedObject.uid=u2,type=Warning"} {
+		list, err := kube.ListRaw(t.Context(), client, func(get *rest.Request) *rest.Request {
+			return get.AbsPath("/api/v1/namespaces/shop/events").Param("fieldSelector", selector)
+		})
+		if err != nil || len(list) != 1 || !strings.Contains(string(list[0]), `"A"`) {
+			t.Errorf("events by %q: %s, %v", selector, list, err)
+		}
+	}
+}
+
 // Promise 2. What files lack is unread, and not gone: only what a whole dump says to be absent is not there.
 func TestWhatFilesLackIsNotGone(t *testing.T) {
 	type request struct{ list, path string }

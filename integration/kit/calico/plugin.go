@@ -40,10 +40,11 @@ func (d *Datastore) call(s Sandbox) (plugin.Call, error) {
 		"nodename":       s.Node,
 		"ipam_lock_file": d.lock + "-" + s.Node,
 		"policy":         map[string]string{"type": "k8s"},
-		"ipam": map[string]string{
+		"ipam": map[string]any{
 			"type":        "calico-ipam",
 			"assign_ipv4": strconv.FormatBool(s.IPv4 || !s.IPv6),
 			"assign_ipv6": strconv.FormatBool(s.IPv6),
+			"ipv4_pools":  s.Pools,
 		},
 	})
 	if err != nil {

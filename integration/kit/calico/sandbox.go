@@ -30,6 +30,9 @@ type Sandbox struct {
 	// instead; it need not be in the node's blocks.
 	IPv4, IPv6 bool
 	IP         netip.Addr
+
+	// Pools are the IPPools to give IPv4 addresses of, which Calico's plugin reads from the pod; none means any.
+	Pools []string
 }
 
 // NewSandbox returns a new sandbox of a pod.

@@ -26,11 +26,15 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%s %s/%s: %s", e.Command, e.Pod.Namespace, e.Pod.Name, e.Msg)
+	return fmt.Sprintf("%s %s/%s: %s", e.Command, e.Pod.Namespace, e.Pod.Name, e.Says())
+}
+
+// Says returns the failure as libcni passes it on.
+func (e *Error) Says() string {
 	if e.Details != "" {
-		text += "; " + e.Details
+		return e.Msg + "; " + e.Details
 	}
-	return text
+	return e.Msg
 }
 
 // A Call is a call of any CNI plugin that manages addresses.
