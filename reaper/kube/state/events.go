@@ -18,6 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -26,29 +27,45 @@ var waitingReasons = []string{"FailedCreatePodSandBox", failedScheduling, "NoNet
 
 const failedScheduling = "FailedScheduling"
 
-// mostEvents is how many events of one pod are read. The kubelet writes at most ten of a kind in an hour, and
-// then counts ("combined from similar events").
-const mostEvents = 100
+// eventsOfPage is how many events are read at once, and of one pod. The kubelet writes at most ten of a kind in an hour,
+// and then counts ("combined from similar events").
+const eventsOfPage = 100
+
+// warnings hands out the Warning events of a namespace, some at once. It is an error if there are more than these pages.
+func (c *Cluster) warnings(ctx context.Context, namespace, selector string, pages int, each func([]corev1.Event)) error {
+	next := ""
+	for range pages {
+		var list corev1.EventList
+		err := c.core.Get().Namespace(namespace).Resource("events").
+			Param("fieldSelector", selector+"type="+corev1.EventTypeWarning).
+			Param("limit", fmt.Sprint(eventsOfPage)).
+			Param("continue", next).
+			Do(ctx).Into(&list)
+		if err != nil {
+			return kube.Answered(unreadOr(err))
+		}
+		each(list.Items)
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("there are more than %d", pages*eventsOfPage)
+}
 
 // events returns what the Warning events of a pod say of why it waits, the newest first. They are of this pod,
 // not of an earlier one of its name.
-func (c *Cluster) events(ctx context.Context, pod *corev1.Pod) ([]report.Event, error) {
-	var list corev1.EventList
-	of := "involvedObject.uid=" + string(pod.UID) + ",type=" + corev1.EventTypeWarning
-	request := c.core.Get().Namespace(pod.Namespace).Resource("events").Param("fieldSelector", of).Param("limit", fmt.Sprint(mostEvents))
-	if err := request.Do(ctx).Into(&list); err != nil {
-		return nil, kube.Answered(unreadOr(err))
+func (c *Cluster) events(ctx context.Context, pod *corev1.Pod) (found []report.Event, err error) {
+	err = c.warnings(ctx, pod.Namespace, "involvedObject.uid="+string(pod.UID)+",", 1, func(all []corev1.Event) { found = eventsOf(pod, all) })
+	if err != nil {
+		return nil, err
 	}
-	if list.Continue != "" {
-		return nil, fmt.Errorf("there are more than %d", mostEvents)
-	}
-	return eventsOf(pod, list.Items), nil
+	return found, nil
 }
 
 // Evidence returns the lists by which an explanation says why pods wait, for a dump: the namespaces of those pods,
 // and their events. It leaves out a list that the account may not read, and one that would not be whole.
 func (c *Cluster) Evidence(ctx context.Context, pods []census.Pod) map[string]kube.RecordedList {
-	const mostNamespaces, mostOfNamespace = 50, 500
+	const mostNamespaces, mostPages = 50, 100
 	waiting := make(map[types.UID]bool)
 	namespaces := make(map[string]bool)
 	for i := range pods {
@@ -68,15 +85,15 @@ func (c *Cluster) Evidence(ctx context.Context, pods []census.Pod) map[string]ku
 		if err := c.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(namespace); err == nil {
 			ofNamespaces.Items = append(ofNamespaces.Items, dumped("Namespace", namespace))
 		}
-		var list corev1.EventList
-		request := c.core.Get().Namespace(name).Resource("events").Param("fieldSelector", "type="+corev1.EventTypeWarning).Param("limit", fmt.Sprint(mostOfNamespace))
-		err := request.Do(ctx).Into(&list)
-		whole = whole && err == nil && list.Continue == ""
-		for i := range list.Items {
-			if e := &list.Items[i]; waiting[e.InvolvedObject.UID] && slices.Contains(waitingReasons, e.Reason) {
-				ofEvents.Items = append(ofEvents.Items, dumped("Event", e))
+		err := c.warnings(ctx, name, "", mostPages, func(all []corev1.Event) {
+			for i := range all {
+				if e := &all[i]; waiting[e.InvolvedObject.UID] && slices.Contains(waitingReasons, e.Reason) {
+					e.Message = printable.Shorten(e.Message, printable.MaxText)
+					ofEvents.Items = append(ofEvents.Items, dumped("Event", e))
+				}
 			}
-		}
+		})
+		whole = whole && err == nil
 	}
 	lists := map[string]kube.RecordedList{"/api/v1/namespaces": ofNamespaces}
 	if whole {

@@ -102,8 +102,16 @@ func TestDumpHasTheEventsOfPodsThatWait(t *testing.T) {
 		}
 		return inProtobuf.say(&corev1.EventList{ListMeta: metav1.ListMeta{Continue: more}, Items: all})
 	}
+	const long = 9 << 10
 	ofShop := []corev1.Event{
 		eventFor("u1", "FailedCreatePodSandBox", "full"), eventFor("u1", "BackOff", "hunter2"), eventFor("u4", "FailedCreatePodSandBox", "hunter2"),
+	}
+	paged := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("continue") == "" {
+			events("x", ofShop...)(w, r)
+			return
+		}
+		events("", eventFor("u1", "FailedCreatePodSandBox", strings.Repeat("x", long)))(w, r)
 	}
 	ofCart := events("", eventFor("u2", "NoNetworkFound", "lan"), eventFor("u3", "FailedScheduling", "no node"))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
@@ -112,7 +120,8 @@ func TestDumpHasTheEventsOfPodsThatWait(t *testing.T) {
 		want   []string // the messages; nil if there is no list
 	}{
 		"all":          {events("", ofShop...), []string{"lan", "no node", "full"}},
-		"a part":       {events("x", ofShop...), nil},
+		"two pages":    {paged, []string{"lan", "no node", "full", strings.Repeat("x", 4<<10-3) + "…"}},
+		"too many":     {events("x", ofShop...), nil},
 		"not allowed":  {inProtobuf.refuse(forbidden), nil},
 		"none at all":  {events(""), []string{"lan", "no node"}},
 		"not a server": {plain(http.StatusNotFound), nil},
