@@ -56,6 +56,10 @@ func printEverything(t *testing.T, text string, choice byte) {
 	full := h
 	full.format = print.LookFormats()[int(choice)%len(print.LookFormats())]
 	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks())+","+pods, "--all", "--top", print.Tops()[int(choice)%len(print.Tops())], "-o", full.format)
+	waiting := h.file("waiting.json", h.waiting()) + "," + h.file("events.json", h.events())
+	for _, command := range [][]string{{"pools"}, {"explain", "default/waits"}, {"explain", "10.1.0.0/24"}} {
+		full.run(append(command, "--from", pools+","+waiting, "-o", full.format)...)
+	}
 	h.run("inspect", pools, h.file("blocks.json", h.blocks()), pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
 	restore := append(args[:4:4], "restore", "-o", h.format)
@@ -174,6 +178,25 @@ func (h hostile) pods() string {
 		"metadata": object{"namespace": h.text, "name": h.text, "uid": h.text, "annotations": object{"k8s.v1.cni.cncf.io/network-status": h.text}},
 		"spec":     object{"nodeName": h.text}, "status": object{"phase": h.text, "podIP": "10.1.0.1"},
 	})
+}
+
+// waiting returns a pod that waits for an address.
+func (h hostile) waiting() string {
+	return h.list("v1", "PodList", object{
+		"metadata": object{"namespace": "default", "name": "waits", "uid": "u1", "annotations": object{
+			"k8s.v1.cni.cncf.io/networks": h.text, "cni.projectcalico.org/ipv4pools": fmt.Sprintf("[%q]", h.text), "v1.multus-cni.io/default-network": h.text,
+		}},
+		"spec": object{"nodeName": "n1"}, "status": object{"phase": "Pending"},
+	})
+}
+
+// events returns what events say of it.
+func (h hostile) events() string {
+	of := object{"kind": "Pod", "namespace": "default", "name": "waits", "uid": "u1"}
+	return h.list("v1", "EventList",
+		object{"metadata": object{"namespace": "default", "name": "a"}, "involvedObject": of, "reason": "FailedCreatePodSandBox", "message": h.text, "count": -1},
+		object{"metadata": object{"namespace": "default", "name": "b"}, "involvedObject": of, "reason": "NoNetworkFound", "message": "range: 10.1.0.0/24 " + h.text},
+		object{"metadata": object{"namespace": "default", "name": "c"}, "involvedObject": of, "reason": h.text, "message": h.text})
 }
 
 func (h hostile) policy() string {
