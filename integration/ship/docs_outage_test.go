@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -74,21 +73,14 @@ func (o *operator) attach(p *plugin.Plugin, pod string) {
 // what the plugin answered.
 func (o *operator) hang(p *plugin.Plugin, pod string) {
 	o.Helper()
-	created, err := o.cluster.CreatePod(o.Context(), namespace, pod, cluster.Phase(corev1.PodPending))
+	created, err := o.cluster.CreatePod(o.Context(), namespace, pod, cluster.Phase(corev1.PodPending), cluster.Annotation("k8s.v1.cni.cncf.io/networks", "test"))
 	must(o, err)
 	_, err = p.Add(o.Context(), network, plugin.Pod{Namespace: namespace, Name: pod}, calico.NewContainerID(), "net1")
 	var refused *plugin.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Msg, "Could not allocate IP in range") {
 		o.Fatalf("want that no address is left: %v", err)
 	}
-	_, err = o.cluster.Kube.CoreV1().Events(namespace).Create(o.Context(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: pod + "."},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod, UID: created.UID,
-		},
-		Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: refused.Msg,
-	}, metav1.CreateOptions{})
-	must(o, err)
+	must(o, o.cluster.FailSandbox(o.Context(), created, plugin.SandboxFailed(plugin.Pod{Namespace: namespace, Name: pod}, "test", refused)))
 }
 
 // A search for what Calico's plugin says of an IPPool without a free address finds the runbook. What

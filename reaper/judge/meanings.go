@@ -111,7 +111,7 @@ func (c *Case) whyMeant(node string) (note string, evidence Evidence) {
 			note = "a pod on " + node + " had an address that " + m.Backend + " has on node " + c.Owner.Node
 			source := fromLedger
 			if c.seesNow(m) {
-				source = FromPods
+				source = fromPods
 			}
 			return note, Evidence{source, "at " + Stamp(time.Unix(m.Seen, 0)) + ", " + note}
 		case "":

@@ -240,7 +240,7 @@ func lookForIt(s Subject) []Remedy {
 		return s.fill(
 			Remedy{"it may have leaked: look on the nodes whether its sandbox still runs", "crictl inspectp {sandbox}"},
 			Remedy{"if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first", "{run} {only} --policy FILE --dry-run"})
-	case s.has(FromPods):
+	case s.has(fromPods):
 		return s.fill(Remedy{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: {evidence}", "kubectl get pods -A -o wide"})
 	case len(s.Evidence) > 1:
 		return say("it may have leaked: repair what could not be read, which the report names: {evidence}")(s)

@@ -30,7 +30,7 @@ func podMoved(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	says := "the pod is on node " + c.Pod.Node
-	return c.ripen(c.whileEarlierEnds(), says, Evidence{FromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
+	return c.ripen(c.whileEarlierEnds(), says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
 }
 
 // podOnHost waits as podMoved does.
@@ -39,7 +39,7 @@ func podOnHost(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	const says = "the pod is on the network of its node"
-	return c.ripen(c.whileEarlierEnds(), says, Evidence{FromPods, says})
+	return c.ripen(c.whileEarlierEnds(), says, Evidence{fromPods, says})
 }
 
 // whileEarlierEnds returns the shortest wait of an allocation of an earlier pod, whose kubelet may still
@@ -58,7 +58,7 @@ func podAgain(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	says := "the pod was created at " + Stamp(c.Pod.Created)
-	return c.ripen(max(c.minAge(), addWindow), says, Evidence{FromPods, says}, Evidence{fromStore, "it was allocated at " + Stamp(c.Created)})
+	return c.ripen(max(c.minAge(), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + Stamp(c.Created)})
 }
 
 func sandboxReplaced(c *Case) (Ruling, bool) {
@@ -102,7 +102,7 @@ func sandboxAbsent(c *Case) (Ruling, bool) {
 	if c.census.Starting() { // it may be of one of their ADDs, unless it stays for longer than these take
 		least = max(c.terms().MinAge, addWindow)
 	}
-	return c.ripen(least, "", Evidence{FromPods, "no pod shows the sandbox or the address"})
+	return c.ripen(least, "", Evidence{fromPods, "no pod shows the sandbox or the address"})
 }
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
@@ -115,7 +115,7 @@ func podAbsent(c *Case) (Ruling, bool) {
 	if c.Presence != census.Absent {
 		return noMatch()
 	}
-	evidence := []Evidence{{FromPods, "the pod does not exist"}}
+	evidence := []Evidence{{fromPods, "the pod does not exist"}}
 	if set, wanted := c.census.Wants(c.Owner.Pod); wanted && c.neverAdopted() {
 		evidence = append(evidence, Evidence{fromStatefulSet + set.Namespace + "/" + set.Name, "it wants the pod back, which cannot adopt the allocation"})
 	}

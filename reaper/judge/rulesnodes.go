@@ -119,7 +119,7 @@ func storeUnseen(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	note := fmt.Sprintf("no pod shows its own address among the %d of the store", n)
-	return match(note, Evidence{FromPods, note})
+	return match(note, Evidence{fromPods, note})
 }
 
 // hangs reports whether the pod has been Terminating on a ready node for longer than its kubelet

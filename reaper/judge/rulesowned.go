@@ -33,7 +33,7 @@ func noCensus(c *Case) (Ruling, bool) {
 	if !c.census.Began().IsZero() {
 		return noMatch()
 	}
-	return match("", Evidence{FromPods, "none was read after the allocations"})
+	return match("", Evidence{fromPods, "none was read after the allocations"})
 }
 
 // ownPodShowsIt matches if the pod that the allocation names shows the address. A finished pod is no
@@ -231,7 +231,7 @@ func podNotRead(c *Case) (Ruling, bool) {
 	if c.Presence != census.Unknown || namesNone {
 		return noMatch()
 	}
-	return match("", Evidence{FromPods, "the pod could not be read"})
+	return match("", Evidence{fromPods, "the pod could not be read"})
 }
 
 func ordinalWanted(c *Case) (Ruling, bool) {
@@ -284,7 +284,7 @@ func unnamed(c *Case) (Ruling, bool) {
 		return match("it names only a sandbox", Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPolicy, "pods.unnamed is hold"})
 	case !c.NamesPod() && hiding:
 		return match("it names only a sandbox, and not every pod shows its addresses",
-			Evidence{fromStore, "it names only a sandbox"}, Evidence{FromPods, fmt.Sprintf("%d pods do not show their addresses", c.census.Hiding())})
+			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.census.Hiding())})
 	case !c.NamesPod() && c.incomplete:
 		return match("it names only a sandbox, and what could not be read may name its pod",
 			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromStore, "another store, or a part of it, could not be read"})
@@ -314,7 +314,7 @@ func podPresent(c *Case) (Ruling, bool) {
 	if !c.is(itsPod) {
 		return noMatch()
 	}
-	exists := Evidence{FromPods, "the pod exists"}
+	exists := Evidence{fromPods, "the pod exists"}
 	source, shown := c.shownInstead()
 	if shown == "" {
 		return match("", exists)

@@ -155,7 +155,7 @@ type Evidence struct {
 const (
 	fromStore      = "store"
 	fromPolicy     = "policy"
-	FromPods       = "list of pods"
+	fromPods       = "list of pods"
 	fromRuntime    = "container runtime"
 	fromSiblings   = "group"
 	fromProtection = "protection"
@@ -178,7 +178,7 @@ func lostBy(p census.Pod) Evidence {
 	if p.Finished {
 		return Evidence{census.PodStatus, "the pod has ended"}
 	}
-	return Evidence{FromPods, "the pod of that name has the UID " + p.UID}
+	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }
 
 // notReady says that the node is not ready, and since when.

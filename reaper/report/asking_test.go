@@ -3,9 +3,12 @@ package report_test
 import (
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -33,6 +36,27 @@ func TestEventGivesNoAdvice(t *testing.T) {
 		}
 		if fmt.Sprint(got) != tt.want || err != nil {
 			t.Errorf("%s: told, only told, advice: %v, %v; want %s", name, got, err, tt.want)
+		}
+	}
+}
+
+// A pod that runs without an interface is not known to use what its status does not show, and gets nothing anew before
+// it is deleted. No verdict changes by that.
+func TestPodThatRunsWithoutAnInterfaceUsesNothingElse(t *testing.T) {
+	for source, want := range map[string]bool{census.PodStatus: false, census.NetworkStatus: true, "list of pods": true} {
+		for _, restart := range []bool{true, false} {
+			entry := report.Entry{
+				IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "app", Pod: "web"}, Verdict: judge.InUse, Reason: judge.PodPresent, Rule: 5,
+				Evidence: []judge.Evidence{{Source: source}},
+			}
+			asking := report.Asking{Namespace: "app", Pod: "web", Node: "a", Restart: restart, Why: "runs"}
+			x, err := report.Explain(report.Report{Entries: []report.Entry{entry}}, report.Question{Namespace: "app", Pod: "web"}, []report.Asking{asking}, nil)
+			if err != nil || len(x.Found) != 1 || x.Found[0].Verdict != judge.InUse {
+				t.Fatalf("found %+v, %v", x.Found, err)
+			}
+			if got := strings.HasPrefix(x.Found[0].Remedies[0].Says, "its pod may run without it"); got != (want && restart) {
+				t.Errorf("shown by the %s, restart %v: %q", source, restart, x.Found[0].Remedies[0].Says)
+			}
 		}
 	}
 }

@@ -221,10 +221,8 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 func (x *Explanation) addRestart(a Asking) {
 	for i := range x.Found {
 		e := &x.Found[i]
-		shown := slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool {
-			return one.Source != census.NetworkStatus && one.Source != judge.FromPods
-		})
-		if a.Restart && !shown && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+		used := slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == census.PodStatus })
+		if a.Restart && !used && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
 			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, its plugin returns it, or a run finds that it leaked"}}
 		}
 	}

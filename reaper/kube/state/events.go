@@ -159,6 +159,9 @@ func timesOf(e *corev1.Event) (first, last time.Time, count int32) {
 	if first.IsZero() {
 		first = e.EventTime.Time
 	}
+	if first.IsZero() {
+		first = e.CreationTimestamp.Time
+	}
 	if e.Series != nil {
 		last, count = e.Series.LastObservedTime.Time, e.Series.Count
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,28 @@ func TestEventsOfAPodThatWaits(t *testing.T) {
 				t.Errorf("events %q, unknown because of %q; want %q, %q", says, why, tt.says, tt.why)
 			}
 		})
+	}
+}
+
+// The time of an event is in other fields if the scheduler wrote it, or somebody by hand.
+func TestTimesOfAnEvent(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
+	for name, tt := range map[string]struct {
+		event       corev1.Event
+		first, last time.Time
+		count       int32
+	}{
+		"the kubelet":   {corev1.Event{FirstTimestamp: metav1.NewTime(at(1)), LastTimestamp: metav1.NewTime(at(9)), Count: 5}, at(1), at(9), 5},
+		"the scheduler": {corev1.Event{EventTime: metav1.NewMicroTime(at(1))}, at(1), at(1), 1},
+		"a series": {
+			corev1.Event{EventTime: metav1.NewMicroTime(at(1)), Series: &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(at(9))}},
+			at(1), at(9), 7,
+		},
+		"by hand": {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(3))}, Count: -1}, at(3), at(3), 1},
+	} {
+		if first, last, count := timesOf(&tt.event); first != tt.first || last != tt.last || count != tt.count {
+			t.Errorf("%s: %v, %v, %d", name, first, last, count)
+		}
 	}
 }
 
