@@ -88,7 +88,7 @@ func TestEventsSayWhyAPodHangs(t *testing.T) {
 		return all
 	}
 	words := regexp.QuoteMeta("Could not allocate IP in range: ip: 10.0.0.1 / - 10.0.0.2 / range: 10.0.0.0/30")
-	want := regexp.MustCompile(`(?s)^pod shop/hangs: waits for an address of 10\.0\.0\.0-30 \(full, 1 leaked, an event names it\); an event says why; [^\n]*\n` +
+	want := regexp.MustCompile(`(?s)^pod shop/hangs: waits for an address of 10\.0\.0\.0-30 \(full, 1 leaked, an event names it\); an event says what failed; [^\n]*\n` +
 		`  event \S+, 3 times since \S+, FailedCreatePodSandBox: [^\n]*` + words + `[^\n]*\n$`)
 	live := told("explain shop/hangs" + jane)
 	if got := strings.Join(lines(live), ""); !want.MatchString(got) || !strings.Contains(live, " $ ip-reaper run ") {

@@ -19,10 +19,10 @@ type Event struct {
 
 // Before the error of the plugin, a message names what called it: the kubelet, the container runtime, and
 // Multus, which calls other plugins.
-var beforePlugin = regexp.MustCompile(`(?s)^.*(?:failed \(add\): |error adding container to network "[^"]*": |networking: |[dD]elegate ?[aA]dd(?: - "[^"]*")?: |AddNetwork: )`)
+var beforePlugin = regexp.MustCompile(`(?s)^.*(?:failed to setup network for sandbox "[^"]*": |cni failed to set up pod "[^"]*" network: |failed \(add\): |error adding container to network "[^"]*": |networking: |[dD]elegate ?[aA]dd(?: - "[^"]*")?: |AddNetwork: )`)
 
 // What follows the error of the plugin: its configuration, as Multus prints it, and the end of a sandbox.
-var afterPlugin = []string{"\n'", ": StdinData:", " StdinData:", " / bytes: ", ", failed to clean up sandbox container"}
+var afterPlugin = []string{"\n'", `\n'`, ": StdinData:", " StdinData:", " / bytes: ", ", failed to clean up sandbox container"}
 
 // PluginSays returns the error of the plugin in the message of an event.
 func PluginSays(message string) string {

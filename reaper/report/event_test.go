@@ -59,6 +59,12 @@ func TestPluginSays(t *testing.T) {
 			sandboxFailed + `plugin type="azure-vnet" failed (add): IPAM Invoker Add failed with error: Failed to get IP address from CNS: http response StatusCode: 500`,
 			"IPAM Invoker Add failed with error: Failed to get IP address from CNS: http response StatusCode: 500",
 		},
+		"a plugin that containerd does not name": {sandboxFailed + "error getting ClusterInformation: connection is unauthorized: Unauthorized", "error getting ClusterInformation: connection is unauthorized: Unauthorized"},
+		"cri-dockerd": {
+			`Failed to create pod sandbox: rpc error: code = Unknown desc = [failed to set up sandbox container "5f0c" network for pod "web": networkPlugin cni failed to set up pod ` +
+				`"web_shop" network: IP 10.1.0.9 is not in a configured pool, failed to clean up sandbox container "5f0c" network for pod "web"]`,
+			"IP 10.1.0.9 is not in a configured pool",
+		},
 		// What no plugin said is quoted whole.
 		"a timeout": {
 			"Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context deadline exceeded",

@@ -249,7 +249,7 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	}
 	switch {
 	case len(a.Events) > 0:
-		text += "; an event says why"
+		text += "; an event says what failed"
 	case a.EventsUnknown != "":
 		text += "; whether an event says why is unknown"
 	default:
