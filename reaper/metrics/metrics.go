@@ -409,7 +409,7 @@ func (g gauges) blocks(r report.Report, rows []row) {
 			blocks.add(float64(count), append(rows[i][:], state)...)
 		}
 		unclaimed.add(rows[i], b.Unclaimed)
-		if b.NodesWithoutRoom != nil && n.Closed == "" {
+		if b.NodesWithoutRoom != nil {
 			without.add(float64(*b.NodesWithoutRoom), rows[i][:]...)
 		}
 	}

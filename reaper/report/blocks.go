@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// Blocks say how the nodes share a network that gives its addresses out in blocks, after the run.
+// Blocks say how the nodes share an open network that gives its addresses out in blocks, after the run.
 // Each block is counted in one of Room, Full and Missing.
 type Blocks struct {
 	Room int `json:"room"` // have a free address
@@ -41,7 +41,7 @@ type Blocks struct {
 
 // A Share is what one node has of a network.
 type Share struct {
-	Blocks int  // to which it has a claim
+	Blocks int  // that are its own
 	Room   bool // one of them has a free address, or can be made
 }
 
@@ -54,7 +54,7 @@ func (y Layout) countBlocks(nodes []string, windows func(node string) bool) {
 	}
 	for i := range y.Networks {
 		n := &y.Networks[i]
-		if n.Division == nil {
+		if n.Division == nil || n.Closed != "" {
 			continue
 		}
 		b := &Blocks{MissingNodes: []string{}, Unclaimed: n.Division.Unclaimed}
@@ -93,7 +93,7 @@ func (y Layout) countBlocks(nodes []string, windows func(node string) bool) {
 // full reports whether no address of the pool is free. It is not if that is unknown.
 func (p PoolReport) full() bool { return p.Free != nil && p.Free.Sign() == 0 }
 
-// families yields the networks that are divided into blocks, and open, by backend and IP family: a pod
+// families yields the networks with Blocks, by backend and IP family: a pod
 // may get an address of any of them.
 func (y Layout) families() iter.Seq[[]NetworkReport] {
 	type kind struct {
@@ -102,7 +102,7 @@ func (y Layout) families() iter.Seq[[]NetworkReport] {
 	}
 	of := make(map[kind][]NetworkReport)
 	for _, n := range y.Networks {
-		if n.Blocks != nil && n.Default && n.Closed == "" {
+		if n.Blocks != nil && n.Default {
 			k := kind{n.Backend, isIPv6(n.Range)}
 			of[k] = append(of[k], n)
 		}
@@ -144,7 +144,9 @@ func unknownOf(networks []NetworkReport) string {
 	return ""
 }
 
-// shares returns what each node has of the network, whose pools are given.
+// shares returns what each node has of the network, whose pools are given. An affinity makes no block that of its
+// node, unless the block says the same: it may be pending, about to be deleted, or stale. One whose block does not
+// exist lets the node make that.
 func (n NetworkReport) shares(byRef map[ipam.PoolRef]*PoolReport) map[string]Share {
 	type claim struct{ node, block string }
 	claimed := make(map[claim]bool)
@@ -161,8 +163,13 @@ func (n NetworkReport) shares(byRef map[ipam.PoolRef]*PoolReport) map[string]Sha
 	shares := make(map[string]Share)
 	for c := range claimed {
 		share, p := shares[c.node], byRef[ipam.PoolRef{Backend: n.Backend, Name: c.block}]
-		share.Blocks++
-		share.Room = share.Room || p == nil || p.Node == c.node && !p.full()
+		switch {
+		case p == nil:
+			share.Room = true
+		case p.Node == c.node:
+			share.Blocks++
+			share.Room = share.Room || !p.full()
+		}
 		shares[c.node] = share
 	}
 	return shares

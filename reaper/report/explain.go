@@ -404,7 +404,7 @@ func (r Report) unshown(n NetworkReport) []string {
 func (r Report) placeOfPool(p PoolReport, command []string) Place {
 	in := map[ipam.PoolRef]bool{p.ref(): true}
 	leaks := r.leaks(func(e *Entry) bool { return in[e.pool()] }, command, "--pool", p.Name)
-	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: leaks}
+	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Closed: p.Closed, Leaks: leaks}
 }
 
 // placesNamed returns the networks that a name stands for, and such pools outside of these.

@@ -234,7 +234,8 @@ type PoolReport struct {
 	Backend string `json:"backend"`
 	Name    string `json:"name"`
 	Range   string `json:"range"`
-	Node    string `json:"node,omitempty"` // whose new pods get their addresses from it first
+	Node    string `json:"node,omitempty"`   // whose new pods get their addresses from it first
+	Closed  string `json:"closed,omitempty"` // see NetworkReport
 	Usage
 	AllocatedBefore int `json:"allocatedBefore"`
 	AllocatedAfter  int `json:"allocatedAfter"`

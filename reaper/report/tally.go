@@ -149,7 +149,10 @@ func (t *tally) finish() {
 		p.AllocatedBefore += pool.before
 		p.AllocatedAfter = p.AllocatedBefore - pool.gone
 		p.ProtectedBy = t.results.ProtectedBy[p.ref()]
-		p.Usage = pool.usage(p.Capacity, pool.network != nil && pool.network.Closed != "")
+		if pool.network != nil {
+			p.Closed = pool.network.Closed
+		}
+		p.Usage = pool.usage(p.Capacity, p.Closed != "")
 		if pool.network != nil && pool.network.Foreign {
 			p.Free, p.FullPercent = nil, nil
 		}
@@ -384,7 +387,7 @@ type NetworkReport struct {
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
 
-	// Blocks says how nodes share the network; nil if its addresses are for all of them.
+	// Blocks says how nodes share the network; nil if its addresses are for all of them, or for none.
 	Blocks *Blocks `json:"blocks,omitempty"`
 
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.

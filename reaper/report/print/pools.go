@@ -123,7 +123,7 @@ func usageTable(p poolsReport, o Options) table {
 		if len(n.Attachments) > 0 {
 			note = joined("attached by "+printable.Some(n.Attachments), note)
 		}
-		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
+		if n.Blocks != nil && len(n.Pools) > 0 {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
 		for _, part := range n.Parts {
