@@ -186,7 +186,7 @@ func (c Census) HasNode(name string) bool {
 // Nodes yields the names of the nodes, in any order.
 func (c Census) Nodes() iter.Seq[string] { return maps.Keys(c.nodes) }
 
-// Away returns the nodes that are unreachable, by name.
+// Away returns the nodes that are not ready, by name, whether they are unreachable or fenced.
 func (c Census) Away() []Node { return c.away }
 
 // OnNode reports whether the sandboxes of a node were read.

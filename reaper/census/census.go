@@ -22,7 +22,7 @@ type Census struct {
 	sets   map[ipam.PodRef]StatefulSet
 	nodes  map[string]Node     // nil if nodes were not read
 	called map[string][]string // see MayBe
-	away   []Node              // the unreachable ones, by name
+	away   []Node              // those that are not ready, by name
 	back   Node                // the one that became ready last, long after its creation
 
 	sandboxes sandboxList // of the node, if the run is on one
@@ -58,9 +58,9 @@ func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census 
 	}
 	for _, n := range c.nodes {
 		switch {
-		case c.Unreachable(n.Name):
+		case !n.Ready:
 			c.away = append(c.away, n)
-		case n.Ready && n.Since.Sub(n.Created) > rejoinAge && n.Since.After(c.back.Since):
+		case n.Since.Sub(n.Created) > rejoinAge && n.Since.After(c.back.Since):
 			c.back = n
 		}
 	}

@@ -148,6 +148,9 @@ type Node struct {
 	// node that is ready: see Fenced.
 	OutOfService bool
 
+	// Tainted is when that taint was added; zero if the node does not say.
+	Tainted time.Time
+
 	// Tunnels are the addresses that the node shows as those of its tunnels in Calico's network,
 	// with the annotations that show them.
 	Tunnels map[netip.Addr]string

@@ -29,7 +29,7 @@ func TestNodeThatMayStillRunSandboxes(t *testing.T) {
 	for _, n := range c.Away() {
 		away = append(away, n.Name)
 	}
-	equal(t, "away", away, []string{"away", "z-away"})
+	equal(t, "away", away, []string{"away", "fenced", "z-away"})
 }
 
 // Promise 1. Where the node of a sandbox is not known, it may be the one that is ready again. A node that

@@ -80,7 +80,7 @@ func (f *Facts) nodesMeant(m ledger.Meaning) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if m.Node == "" {
 			for _, n := range f.census.Away() {
-				if !yield(n.Name) {
+				if f.census.Unreachable(n.Name) && !yield(n.Name) {
 					return
 				}
 			}

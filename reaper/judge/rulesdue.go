@@ -21,7 +21,11 @@ func when(state podState) func(*Case) (Ruling, bool) {
 		if state == endedPod && c.Pod.HostNetwork { // it had no address: the allocation is of an earlier pod
 			least = c.whileEarlierEnds()
 		}
-		return c.ripen(least, "", lostBy(c.Pod))
+		evidence := []Evidence{lostBy(c.Pod)}
+		if state == endedPod {
+			evidence = append(evidence, Evidence{fromPolicy, "pods.finished is release"})
+		}
+		return c.ripen(least, "", evidence...)
 	}
 }
 
@@ -67,7 +71,7 @@ func sandboxReplaced(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	note, evidence := otherAddress(other)
-	return c.ripen(max(c.terms().MinAge, addWindow), note, evidence) // whatever the clock of a node says
+	return c.ripen(max(c.terms().MinAge, addWindow), note, evidence, Evidence{fromPolicy, "pods.superseded is release"}) // whatever the clock of a node says
 }
 
 // addInFlight returns the shortest wait of an allocation that may be of an unfinished ADD:
@@ -102,7 +106,7 @@ func sandboxAbsent(c *Case) (Ruling, bool) {
 	if c.census.Starting() { // it may be of one of their ADDs, unless it stays for longer than these take
 		least = max(c.terms().MinAge, addWindow)
 	}
-	return c.ripen(least, "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+	return c.ripen(least, "", Evidence{fromPods, "no pod shows the sandbox or the address"}, Evidence{fromPolicy, "pods.unnamed is release"})
 }
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
@@ -214,6 +218,7 @@ func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (
 		atLeast = max(atLeast, c.minAge())
 	}
 	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: c.since()}
+	evidence = append(evidence, c.freedNodes()...)
 	grace := r.FirstSeen.Add(terms.Grace)
 	pool := c.PoolOf(c.Allocation)
 	atLeast = max(atLeast, pool.Rest)

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,13 +79,13 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is also unknown
 // if the store has its own names for nodes.
 func nodeUnknown(c *Case) (Ruling, bool) {
-	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.nodeLearned && !c.misleads() || !c.HoldsAddress() {
+	if c.policy.Nodes.Unknown == policy.Release {
 		return noMatch()
 	}
 	var names []string
 	var evidence []Evidence
-	for _, n := range c.census.Away() {
-		if c.mayBeOn(n) {
+	for _, n := range c.awayNodes() {
+		if c.census.Unreachable(n.Name) {
 			names, evidence = append(names, n.Name), append(evidence, notReady(n))
 		}
 	}
@@ -95,7 +96,48 @@ func nodeUnknown(c *Case) (Ruling, bool) {
 	return match(note, evidence[:min(printable.MaxNamed, len(evidence))]...)
 }
 
-// mayBeOn reports whether the allocation may be on an unreachable node, by their ages.
+// awayNodes returns the nodes that are not ready and on which the allocation may be, if its node is not known.
+func (c *Case) awayNodes() []census.Node {
+	if c.knowsNode() || c.nodeLearned && !c.misleads() || !c.HoldsAddress() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.census.Away()), func(n census.Node) bool { return !c.mayBeOn(n) })
+}
+
+// freedNodes says of the nodes that are not ready, and on which the sandbox may be, what alone lets the
+// allocation go.
+func (c *Case) freedNodes() (evidence []Evidence) {
+	if c.ByRuntime { // nodes that are not ready hold none of these
+		return nil
+	}
+	add := func(n census.Node, found policy.Disposition, field string) {
+		why := notReady(n)
+		switch {
+		case c.census.Fenced(n.Name) && found != policy.Release:
+			since := ""
+			if !n.Tainted.IsZero() {
+				since = " since " + Stamp(n.Tainted)
+			}
+			why.Says = "it is fenced by the taint out-of-service" + since + ", and " + strings.TrimPrefix(why.Says, "it is ")
+		case c.census.Unreachable(n.Name):
+			why.Says += ", and " + field + " is release in the policy"
+		default:
+			return
+		}
+		if len(evidence) < printable.MaxNamed && !slices.Contains(evidence, why) {
+			evidence = append(evidence, why)
+		}
+	}
+	for name := range c.nodesOf() {
+		add(c.census.Node(name), c.policy.Nodes.Unreachable, "nodes.unreachable")
+	}
+	for _, n := range c.awayNodes() {
+		add(n, c.policy.Nodes.Unknown, "nodes.unknown")
+	}
+	return evidence
+}
+
+// mayBeOn reports whether the allocation may be on a node that is not ready, by their ages.
 //
 // What is older than the node was never there. What was made after the node fell silent may
 // be: a kubelet whose certificate has expired still makes sandboxes, since the plugins have

@@ -151,6 +151,21 @@ type Evidence struct {
 	Says   string `json:"says"`
 }
 
+// DueBecause says what alone makes an orphan due, by its evidence: that a node was fenced, or that the policy
+// releases such allocations. It is empty if nothing does.
+func DueBecause(evidence []Evidence) string {
+	var why []string
+	for _, one := range evidence {
+		switch {
+		case one.Source == fromPolicy:
+			why = append(why, one.Says+" in the policy")
+		case strings.HasPrefix(one.Source, "node "):
+			why = append(why, one.Source+strings.TrimPrefix(one.Says, "it"))
+		}
+	}
+	return strings.Join(why, ", and ")
+}
+
 // The sources that have no name of their own.
 const (
 	fromStore      = "store"

@@ -6,6 +6,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -329,6 +330,26 @@ type Leaked struct {
 type ReasonCount struct {
 	Reason judge.Reason `json:"reason"`
 	Count  int          `json:"count"`
+}
+
+// Risks counts the addresses that are due, or were until they were released, by what alone is the cause: that a node
+// was fenced, or that the policy releases them. The most frequent one comes first.
+func (r Report) Risks() []string {
+	counts := r.LeakedBy(func(e Entry) string { return judge.DueBecause(e.Evidence) })
+	all := 0
+	for _, n := range counts {
+		all += n.Due + n.Released
+	}
+	delete(counts, "")
+	var risks []string
+	for _, because := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b].Total, counts[a].Total), cmp.Compare(a, b))
+	}) {
+		if n := counts[because].Due + counts[because].Released; n > 0 {
+			risks = append(risks, printable.Thousands(n)+" of "+printable.Thousands(all)+" became due only because "+because)
+		}
+	}
+	return risks
 }
 
 // leakedOf counts the entries. It returns nil if the pods could not be listed, or if no

@@ -149,7 +149,9 @@ func readNode(node *corev1.Node) census.Node {
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		n.OutOfService = n.OutOfService || taint.Key == corev1.TaintNodeOutOfService
+		if taint.Key == corev1.TaintNodeOutOfService {
+			n.OutOfService, n.Tainted = true, ptr.Deref(taint.TimeAdded, metav1.Time{}).Time
+		}
 	}
 	for _, name := range tunnelAnnotations {
 		ip, err := netip.ParseAddr(node.Annotations[name])

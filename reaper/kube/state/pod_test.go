@@ -299,6 +299,8 @@ func TestReadNode(t *testing.T) {
 		{"out of service", nil, taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute), census.Node{OutOfService: true}},
 		{"out of service, with another effect", []corev1.NodeCondition{ready(corev1.ConditionTrue)},
 			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), census.Node{Ready: true, Since: since, OutOfService: true}},
+		{"out of service since a time", nil, []corev1.Taint{{Key: corev1.TaintNodeOutOfService, TimeAdded: &metav1.Time{Time: since}}, {Key: "other", TimeAdded: &metav1.Time{}}},
+			census.Node{OutOfService: true, Tainted: since}},
 		{"unreachable", nil, taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), census.Node{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -62,14 +62,14 @@ func lookOf(e *report.Entry) look { return looks[e.Fate()] }
 // first. Without all, it folds what many rows have in common.
 func entryTable(r report.Report, wide, all bool) table {
 	t := table{
-		heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"},
-		spare:   []string{"BACKEND", "POOL", "OUTCOME", "NOTE", "POD"},
+		heading: []string{"IP", "BACKEND", "POOL", "POD", "NODE", "VERDICT", "REASON", "OUTCOME", "NOTE"},
+		spare:   []string{"BACKEND", "POOL", "OUTCOME", "NOTE", "NODE", "POD"},
 	}
 	if !r.Run.DryRun {
-		t.spare = []string{"BACKEND", "POOL", "NOTE", "POD"}
+		t.spare = []string{"BACKEND", "POOL", "NOTE", "NODE", "POD"}
 	}
 	if wide {
-		t.heading = append(t.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
+		t.heading = append(t.heading, "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
 	}
 	for _, group := range groupsOf(rowsOf(r.Entries, all)) {
 		shown := len(group)
@@ -187,8 +187,8 @@ func compareDue(a, b *report.Entry) int {
 	return a.Due.Compare(*b.Due)
 }
 
-// cells returns the cells of a row. Without memory, the times of the entry end with the run, so the
-// row has none.
+// cells returns the cells of a row; the node only of what the run wrote, or would write, unless it is wide. Without
+// memory, the times of the entry end with the run, so the row has none.
 func (e row) cells(wide, memory bool) []string {
 	firstSeen, dueAt := e.FirstSeen, e.Due
 	if !memory {
@@ -206,12 +206,16 @@ func (e row) cells(wide, memory bool) []string {
 			note = joined(note, "also "+also)
 		}
 	}
+	node := e.Owner.Node
+	if !wide && lookOf(e.Entry).urgency > urgentDue {
+		node = ""
+	}
 	cells := []string{
-		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner),
+		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner), node,
 		e.Verdict.String(), string(e.Reason), e.Outcome.String(), note,
 	}
 	if wide {
-		cells = append(cells, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(*e.Entry))
+		cells = append(cells, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(*e.Entry))
 	}
 	return cells
 }

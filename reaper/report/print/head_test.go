@@ -1,13 +1,16 @@
 package print
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -25,6 +28,46 @@ func TestRefusedDryRunPlansNothing(t *testing.T) {
 		if got := printed(t, Options{Format: format}, r); strings.Contains(got, "would be released") || !strings.Contains(got, "is refused, nothing was written") {
 			t.Errorf("%s reads as approved:\n%s", format, got)
 		}
+	}
+}
+
+// Above the table, a plan says how much of it rests on one cause alone, as of a fence.
+func TestPlanSaysHowMuchIsDueForOneCauseAlone(t *testing.T) {
+	r := emptyReport()
+	add := func(ip string, fate report.Fate, source, says string) {
+		r.Entries = append(r.Entries, report.Entry{
+			IP: ip, Verdict: judge.Orphaned, Leaked: true, Outcome: fate, Address: &report.Address{Fate: fate},
+			Owner:    ipam.EntryOwner{Node: "worker-5"},
+			Evidence: []judge.Evidence{{Source: "list of pods", Says: "the pod does not exist"}, {Source: source, Says: says}},
+		})
+		r.Leaked.Due++
+	}
+	add("10.0.0.1", report.Planned, "node worker-5", "it is fenced")
+	add("10.0.0.2", report.Planned, "node worker-5", "it is fenced")
+	add("10.0.0.3", report.Planned, "policy", "pods.finished is release")
+	add("10.0.0.4", report.Planned, "store", "it has one")
+	fenced, finished := "2 of 4 became due only because node worker-5 is fenced\n", "1 of 4 became due only because pods.finished is release in the policy\n"
+	got := printed(t, Options{Format: "table"}, r)
+	if !strings.Contains(got, fenced) || !strings.Contains(got, finished) || strings.Count(got, "only because") != 2 {
+		t.Errorf("a plan prints\n%s", got)
+	}
+	if row := "10.0.0.1  worker-5  orphan   planned"; !strings.Contains(got, row) {
+		t.Errorf("no row %q in\n%s", row, got)
+	}
+	for i := range 3 {
+		add(fmt.Sprint("10.0.1.", i), report.Planned, "node n"+strconv.Itoa(i), "it is fenced")
+	}
+	got = printed(t, Options{Format: "table"}, r)
+	if strings.Count(got, "only because") != 3 || !strings.Contains(got, "… and others for another cause: -o wide shows the evidence of each\n") {
+		t.Errorf("a plan for many causes prints\n%s", got)
+	}
+	r.Run.DryRun = false
+	if got := printed(t, Options{Format: "table"}, r); !strings.Contains(got, "2 of 7 became due only because node worker-5 is fenced\n") {
+		t.Errorf("a run prints\n%s", got)
+	}
+	r.Entries[0].Verdict, r.Entries[0].Address.Fate = judge.Suspected, report.Waiting
+	if got := printed(t, Options{Format: "table"}, r); !strings.Contains(got, "1 of 6 became due only because node worker-5 is fenced\n") {
+		t.Errorf("what waits is counted\n%s", got)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestAddressIsOneRow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, row := range entryTable(report.Report{Entries: tt.entries}, false, false).rows {
-				got = append(got, strings.Join([]string{row[1], row[4], row[5], row[6], row[7]}, "|"))
+				got = append(got, strings.Join([]string{row[1], row[5], row[6], row[7], row[8]}, "|"))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("rows (-want +got):\n%s", diff)
