@@ -75,43 +75,50 @@ func TestHoldOfAStaticPodSaysWhereToLook(t *testing.T) {
 	})
 }
 
-// A pod in Terminating for long needs somebody to look. Until its grace period is over, it does not.
-func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
+// A pod in Terminating says since when, and once its grace period is over, what ends that.
+func TestPodThatDoesNotEndSaysWhatEndsIt(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	inUse := report.Entry{IP: ip1.String(), Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"}, Verdict: judge.InUse, Reason: judge.PodPresent, Rule: 5}
-	nodes := census.New(began, nil, nil, census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Since: began}, census.Node{Name: "n4"})
+	nodes := census.New(began, nil, nil, census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Since: began}, census.Node{Name: "n4"}, census.Node{Name: "n5", OutOfService: true})
 	for _, tt := range []struct {
 		name       string
 		node       string
 		after      time.Duration
 		finalizers []string
 		want       string
-		remedy     bool
 	}{
-		{"in time", "n1", 30 * time.Second, nil, "Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s", false},
+		{"in time", "n1", 30 * time.Second, nil, "Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s"},
 		{
 			"a finalizer", "n1", 17 * time.Minute, []string{"example.com/a"},
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its finalizers (example.com/a) and its node n1, which is ready", true,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its finalizers (example.com/a) are removed and the kubelet of its node n1 has stopped it",
 		},
 		{
 			"a node that is away", "n2", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n2, which is not ready since 2026-01-01T00:00:00Z", true,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n2, which is not ready since 2026-01-01T00:00:00Z, is ready again and has stopped it, or is fenced or deleted",
 		},
 		{
 			"files of an unknown time", "n1", 0, []string{"example.com/a"},
-			"Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s and the finalizers example.com/a", true,
+			"Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s and the finalizers example.com/a",
 		},
 		{
 			"a node that does not say since when", "n4", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n4, which is not ready", true,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n4, which is not ready, is ready again and has stopped it, or is fenced or deleted",
+		},
+		{
+			"after a DEL", "n1", 17 * time.Minute, nil,
+			"Terminating since 2026-01-01T00:00:00Z, and Calico's annotation of it is empty, as after a DEL, past its grace period of 30s: it ends once the kubelet of its node n1 has stopped it",
+		},
+		{
+			"a node that is fenced", "n5", 17 * time.Minute, nil,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once the garbage collector of pods sees that its node n5 is fenced, and not ready",
 		},
 		{
 			"a node that is gone", "n3", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n3, which does not exist", true,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once the garbage collector of pods sees that its node n3 does not exist",
 		},
 	} {
 		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{
-			Since: began, Grace: 30, Finalizers: tt.finalizers,
+			Since: began, Grace: 30, Finalizers: tt.finalizers, Emptied: tt.name == "after a DEL",
 		}}
 		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Origin: report.Origin{Undated: tt.after == 0}}, Entries: []report.Entry{inUse}, Living: &nodes}
 		x, err := report.Explain(r, report.Question{Namespace: "default", Pod: "web"}, []report.Asking{asking}, nil)
@@ -123,6 +130,6 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, tt.name+": the remedy", x.Found[0].Remedies[0].Says == "its pod is "+tt.want, tt.remedy)
+		equal(t, tt.name+": the remedy", x.Found[0].Remedies[0].Says, "its pod is "+tt.want)
 	}
 }

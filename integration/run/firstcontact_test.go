@@ -74,6 +74,6 @@ func TestFirstContact(t *testing.T) {
 
 	f.typed(`kubectl patch pod -n shop web -p '{"metadata":{"finalizers":["example.com/keep"]}}'`)
 	f.must(f.Kube.CoreV1().Pods(shop).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
-	want := regexp.MustCompile(`(?m)^pod shop/web: Terminating since \S+, past its grace period of 1s: look at its finalizers \(example.com/keep\) and its node n1, which is ready; 1 allocation`)
+	want := regexp.MustCompile(`(?m)^pod shop/web: Terminating since \S+, past its grace period of 1s: it ends once its finalizers \(example.com/keep\) are removed and the kubelet of its node n1 has stopped it; 1 allocation`)
 	cluster.AwaitT(t, "the end of its grace period", func() bool { return want.MatchString(f.typed("ip-reaper explain shop/web")) })
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -19,8 +18,7 @@ type Asking struct {
 	Pod       string `json:"pod"`
 	Node      string `json:"node,omitempty"`
 
-	// NodeState says in a clause that its node does not exist or is not ready; empty if it is, or if that is
-	// unknown.
+	// NodeState says of its node what Report.NodeState does.
 	NodeState string `json:"nodeState,omitempty"`
 
 	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
@@ -67,6 +65,9 @@ type Deletion struct {
 	Since      time.Time `json:"since"`
 	Grace      int64     `json:"gracePeriodSeconds"`
 	Finalizers []string  `json:"finalizers,omitempty"`
+
+	// Emptied is set if it has Calico's annotation with its address, and that is empty.
+	Emptied bool `json:"emptied,omitempty"`
 }
 
 // A Rangeless is a network attachment without a range, and why pods get no address through it.
@@ -124,9 +125,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 			a.NoPools = append(a.NoPools, name)
 		}
 	}
-	if r.Living != nil && !r.Living.Node(a.Node).Ready {
-		a.NodeState = strings.TrimPrefix(r.stateOf(a.Node), ", ")
-	}
+	a.NodeState = r.NodeState(a.Node)
 	if a.Waits {
 		told := func(n NetworkReport) bool {
 			return slices.ContainsFunc(a.Events, func(e Event) bool { return e.names(n) })
@@ -148,7 +147,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		x.Places = append(x.Places, places...)
 	}
 	if a.Deletion != nil {
-		a.Why, _ = r.terminating(a)
+		a.Why = r.terminating(a)
 	}
 	x.Asking = append(x.Asking, a)
 }
@@ -259,41 +258,47 @@ func (p Place) order() int {
 	return 1
 }
 
-// terminating says since when a pod is being deleted and, once its grace period is over, what to look
-// at. It may be over if that is not known.
-func (r Report) terminating(a Asking) (says string, mayBeOver bool) {
+// terminating says since when a pod is being deleted and, once its grace period is over, what ends that.
+func (r Report) terminating(a Asking) string {
 	d := a.Deletion
-	says = "Terminating since " + judge.Stamp(d.Since)
+	says := "Terminating since " + judge.Stamp(d.Since)
+	if d.Emptied {
+		says += ", and Calico's annotation of it is empty, as after a DEL"
+	}
 	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
 	if r.Run.Undated || took <= grace {
 		says += ", with a grace period of " + grace.String()
 		if len(d.Finalizers) > 0 {
 			says += " and the finalizers " + printable.Some(d.Finalizers)
 		}
-		return says, r.Run.Undated
+		return says
 	}
-	says += ", past its grace period of " + grace.String() + ": look at "
+	says += ", past its grace period of " + grace.String() + ": it ends once "
 	if len(d.Finalizers) > 0 {
-		says += "its finalizers (" + printable.Some(d.Finalizers) + ") and "
+		says += "its finalizers (" + printable.Some(d.Finalizers) + ") are removed and "
 	}
-	return says + "its node " + a.Node + r.stateOf(a.Node), true
+	switch state := r.NodeState(a.Node); {
+	case state == "":
+		says += "the kubelet of its node " + a.Node + " has stopped it"
+	case r.Living.Off(a.Node):
+		says += "the garbage collector of pods sees that its node " + a.Node + " " + state
+	default:
+		says += "its node " + a.Node + ", which " + state + ", is ready again and has stopped it, or is fenced or deleted"
+	}
+	return says
 }
 
-// stateOf says in a clause whether a node exists and is ready, and since when it is not, if it says so;
-// nothing if that is unknown.
-func (r Report) stateOf(node string) string {
-	says := ""
+// NodeState says that a node does not exist or is not ready, and since when, if it says so; nothing if it is ready,
+// or if that is unknown.
+func (r Report) NodeState(node string) string {
+	says := "is not ready"
 	switch {
-	case r.Living == nil || !r.Living.HasNodes():
+	case node == "" || r.Living == nil || !r.Living.HasNodes() || r.Living.Node(node).Ready:
 		return ""
 	case !r.Living.HasNode(node):
-		return ", which does not exist"
-	case r.Living.Node(node).Ready:
-		return ", which is ready"
+		return "does not exist"
 	case r.Living.Fenced(node):
-		says = ", which is fenced, and not ready"
-	default:
-		says = ", which is not ready"
+		says = "is fenced, and not ready"
 	}
 	if since := r.Living.Node(node).Since; !since.IsZero() {
 		says += " since " + judge.Stamp(since)

@@ -37,8 +37,7 @@ type Explanation struct {
 	// Ended is set if a finished pod shows that address.
 	Ended bool `json:"-"`
 
-	// NodeState says in a clause that the node of the question does not exist or is not ready; empty if
-	// it is, or if that is unknown.
+	// NodeState says of the node of the question what Report.NodeState does.
 	NodeState string `json:"-"`
 
 	// Found has the allocations; for a node, those that have no owner, and those that it holds
@@ -56,7 +55,8 @@ type Explanation struct {
 	// Leaked counts the allocations without an owner; null if that is not known.
 	Leaked *Leaked `json:"leaked"`
 
-	// Asking has the pods of the question that exist, and whether they wait for an address.
+	// Asking has the pods of the question that exist, and whether they wait for an address; of an address, those that
+	// are being deleted.
 	Asking []Asking `json:"asking,omitempty"`
 
 	// Places are the networks and pools that the question is about, or from which a pod waits
@@ -182,8 +182,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		x.addWithheld(r, ip)
 	}
 	if x.Question.Node != "" {
-		if r.Living != nil && !r.Living.Node(x.Question.Node).Ready {
-			x.NodeState = strings.TrimPrefix(r.stateOf(x.Question.Node), ", which ")
+		if x.NodeState = r.NodeState(x.Question.Node); x.NodeState != "" {
 			x.Live = r.liveOn(x.Question.Node)
 		}
 		only := []string{"--node", x.Question.Node}
@@ -201,11 +200,14 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		if a.Deletion == nil {
 			continue
 		}
-		says, mayBeOver := r.terminating(a)
+		a.Why = r.terminating(a)
 		for i := range x.Found {
-			if e := &x.Found[i]; mayBeOver && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
-				e.Remedies = []judge.Remedy{{Says: "its pod is " + says}}
+			if e := &x.Found[i]; e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+				e.Remedies = slices.Insert(e.Remedies, 0, judge.Remedy{Says: "its pod is " + a.Why})
 			}
+		}
+		if x.Question.Address != "" {
+			x.Asking = append(x.Asking, a)
 		}
 	}
 	x.addPlaces(r, asking, command)
@@ -234,10 +236,7 @@ func (x *Explanation) addSilentNode(r Report, e *Explained, command []string) {
 		return
 	}
 	pod, presence := r.Living.Pod(e.Owner.PodRef())
-	if presence != census.Present || pod.Node == "" || r.Living.Node(pod.Node).Ready {
-		return
-	}
-	if state := strings.TrimPrefix(r.stateOf(pod.Node), ", which "); state != "" {
+	if state := r.NodeState(pod.Node); state != "" && presence == census.Present {
 		e.Remedies = r.subject(e.Entry, command).Fence(pod.Node, state)
 	}
 }

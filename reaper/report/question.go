@@ -27,8 +27,8 @@ type Question struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// PodsIn returns the pods that the question may be about, those that have its address, and those that may wait for
-// one of its pool. The namespace of one is empty for any.
+// PodsIn returns the pods that the question may be about, those for which a store has its address, or that show it
+// while they are being deleted, and those that may wait for one of its pool. The namespace of one is empty for any.
 func (q Question) PodsIn(r Report) []ipam.PodRef {
 	if q.Pool != "" {
 		return r.Waiting()
@@ -38,9 +38,21 @@ func (q Question) PodsIn(r Report) []ipam.PodRef {
 		return []ipam.PodRef{{Namespace: q.Namespace, Name: cmp.Or(q.Pod, q.Name)}}
 	}
 	var pods []ipam.PodRef
-	for _, e := range r.Entries {
-		if pod := (ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}); q.about(e) && pod.Name != "" && !slices.Contains(pods, pod) {
+	add := func(pod ipam.PodRef) {
+		if pod.Name != "" && !slices.Contains(pods, pod) {
 			pods = append(pods, pod)
+		}
+	}
+	for _, e := range r.Entries {
+		if q.about(e) {
+			add(e.Owner.PodRef())
+		}
+	}
+	if ip, err := netip.ParseAddr(q.Address); err == nil && r.Living != nil {
+		for claim := range r.Living.On(ip) {
+			if pod, _ := r.Living.Pod(claim.By.Ref); claim.By.Kind == census.KindPod && !pod.Deadline.IsZero() {
+				add(pod.Ref)
+			}
 		}
 	}
 	return pods

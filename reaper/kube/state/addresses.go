@@ -393,8 +393,9 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	}
 	if pod.DeletionTimestamp != nil {
 		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+		ip, annotated := pod.Annotations[calicoPodIP]
 		a.Waits, a.Deletion = false, &report.Deletion{
-			Since: pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second).UTC(), Grace: grace, Finalizers: pod.Finalizers,
+			Since: pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second).UTC(), Grace: grace, Finalizers: pod.Finalizers, Emptied: annotated && ip == "",
 		}
 	}
 	return a

@@ -144,7 +144,7 @@ func aboutNode(x report.Explanation) string {
 	}
 	text := "it " + x.NodeState
 	if x.Live > 0 {
-		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it: fencing deletes these pods, so first be sure that nothing runs there"
+		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, and deletes once it is fenced or gone: first be sure that nothing runs there"
 	}
 	if len(kept) == 0 {
 		return text
@@ -216,7 +216,10 @@ func stateOfAddress(x report.Explanation) string {
 // summaryOfAsking says what a pod waits for, or why it does not.
 func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	text := ""
-	if x.Question.Namespace == "" {
+	switch {
+	case x.Question.Pod == "":
+		text = "pod " + a.Namespace + "/" + a.Pod + " "
+	case x.Question.Namespace == "":
 		text = "in namespace " + a.Namespace + ", "
 	}
 	if !a.Waits {
@@ -245,7 +248,7 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		text += "; none of " + one.Attachment + ": " + one.Why
 	}
 	if a.NodeState != "" {
-		text += "; it is on node " + a.Node + ", " + a.NodeState
+		text += "; its node " + a.Node + " " + a.NodeState
 	}
 	switch {
 	case len(a.Events) > 0:

@@ -44,6 +44,7 @@ type rankedRow struct {
 	Due     int    `json:"due"`
 	Waiting int    `json:"waiting"`
 	Held    int    `json:"held"`
+	State   string `json:"state,omitempty"` // that the node is not ready, or is gone
 }
 
 // nameless is the row of leaks whose node or namespace the store does not name.
@@ -55,7 +56,11 @@ func rank(r report.Report, by string) ranking {
 	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}}
 	for name, n := range counts {
 		if left := n.Total - n.Released; left > 0 {
-			found.Rows = append(found.Rows, rankedRow{cmp.Or(name, nameless), left, n.Due, n.Waiting, n.Held})
+			row := rankedRow{cmp.Or(name, nameless), left, n.Due, n.Waiting, n.Held, ""}
+			if by == "nodes" {
+				row.State = r.NodeState(name)
+			}
+			found.Rows = append(found.Rows, row)
 		}
 	}
 	slices.SortFunc(found.Rows, func(a, b rankedRow) int {
@@ -96,7 +101,7 @@ func ageOf(e report.Entry, now time.Time) string {
 
 // table returns the ranking for people.
 func (r ranking) table(limit int) table {
-	t := table{heading: []string{strings.ToUpper(strings.TrimSuffix(r.By, "s")), "LEAKED", "DUE", "WAITING", "HELD"}}
+	t := table{heading: []string{strings.ToUpper(strings.TrimSuffix(r.By, "s")), "LEAKED", "DUE", "WAITING", "HELD", "STATE"}}
 	switch {
 	case !r.Known:
 		t.say("unknown: could not tell what is leaked")
@@ -111,7 +116,7 @@ func (r ranking) table(limit int) table {
 			left += row.Leaked
 			continue
 		}
-		t.rows = append(t.rows, []string{row.Name, printable.Thousands(row.Leaked), printable.Thousands(row.Due), printable.Thousands(row.Waiting), printable.Thousands(row.Held)})
+		t.rows = append(t.rows, []string{row.Name, printable.Thousands(row.Leaked), printable.Thousands(row.Due), printable.Thousands(row.Waiting), printable.Thousands(row.Held), row.State})
 	}
 	if more := len(r.Rows) - limit; more > 0 {
 		t.say("… and %s more with %s: --limit shows more", printable.Thousands(more), printable.Thousands(left))

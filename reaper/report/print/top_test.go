@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -19,10 +21,24 @@ func TestRankingCountsAddresses(t *testing.T) {
 		{Backend: "whereabouts", Address: &report.Address{Fate: report.Held}},
 		{Backend: "whereabouts", Address: freed, Owner: ipam.EntryOwner{Node: "n1"}},
 		{Backend: "calico", Owner: ipam.EntryOwner{Node: "n1"}},
+		{Backend: "calico", Address: &report.Address{Fate: report.Due}, Owner: ipam.EntryOwner{Node: "n2"}},
+		{Backend: "calico", Address: &report.Address{Fate: report.Due}, Owner: ipam.EntryOwner{Namespace: "n1", Node: "n3"}},
 	}}
-	want := []rankedRow{{nameless, 1, 0, 0, 1}, {"n1", 1, 1, 0, 0}}
+	nodes := reapertest.Lists{Nodes: []census.Node{{Name: "n2", Since: time.Date(2026, time.March, 1, 11, 0, 0, 0, time.UTC)}, {Name: "n3", Ready: true}}}.Census(t, census.Scope{Nodes: true})
+	r.Living = &nodes
+	want := []rankedRow{
+		{nameless, 1, 0, 0, 1, ""},
+		{"n1", 1, 1, 0, 0, "does not exist"},
+		{"n2", 1, 1, 0, 0, "is not ready since 2026-03-01T11:00:00Z"},
+		{"n3", 1, 1, 0, 0, ""},
+	}
 	if diff := cmp.Diff(want, rank(r, "nodes").Rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	for _, row := range rank(r, "namespaces").Rows {
+		if row.State != "" {
+			t.Errorf("the namespace %s %s", row.Name, row.State)
+		}
 	}
 }
 
