@@ -94,7 +94,7 @@ func TestPodThatDoesNotEndSaysWhatEndsIt(t *testing.T) {
 		},
 		{
 			"a node that is away", "n2", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n2, which is not ready since 2026-01-01T00:00:00Z, is ready again and has stopped it, or is fenced or deleted",
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n2, which is not ready since 2026-01-01T00:00:00Z, has stopped it, or the garbage collector of pods sees that it is fenced or gone",
 		},
 		{
 			"files of an unknown time", "n1", 0, []string{"example.com/a"},
@@ -102,7 +102,7 @@ func TestPodThatDoesNotEndSaysWhatEndsIt(t *testing.T) {
 		},
 		{
 			"a node that does not say since when", "n4", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n4, which is not ready, is ready again and has stopped it, or is fenced or deleted",
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n4, which is not ready, has stopped it, or the garbage collector of pods sees that it is fenced or gone",
 		},
 		{
 			"after a DEL", "n1", 17 * time.Minute, nil,
@@ -110,11 +110,11 @@ func TestPodThatDoesNotEndSaysWhatEndsIt(t *testing.T) {
 		},
 		{
 			"a node that is fenced", "n5", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once the garbage collector of pods sees that its node n5 is fenced, and not ready",
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n5, which is fenced by the taint out-of-service, and not ready, has stopped it, or the garbage collector of pods sees that it is fenced or gone",
 		},
 		{
 			"a node that is gone", "n3", 17 * time.Minute, nil,
-			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once the garbage collector of pods sees that its node n3 does not exist",
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n3, which does not exist, has stopped it, or the garbage collector of pods sees that it is fenced or gone",
 		},
 	} {
 		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{

@@ -182,6 +182,7 @@ func (b block) allocation(ordinal int) ipam.Allocation {
 		Token:    b.token(ordinal),
 		Group:    a.handle(),
 		Foreign:  a.foreign(),
+		Tunnel:   strings.HasSuffix(a.foreign(), "TunnelAddress"),
 		Adoption: ipam.SandboxOwned,
 		Owner: ipam.Owner{
 			Pod:  a.pod(),

@@ -106,12 +106,16 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 		{"machine that moves", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a"},"alternateOwnerAttrs":{"namespace":"default","pod":"b"}}`, "moves"},
 		{"unknown type", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"a","type":"somethingNew"}}`, "somethingNew"},
 		{"rests", `{"releasedAt":"2026-03-01T12:00:00Z"}`, "no owner"},
+		{"rests, of a tunnel", `{"secondary":{"node":"node-1","type":"ipipTunnelAddress"},"releasedAt":"2026-03-01T12:00:00Z"}`, "no owner"},
 		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "no owner"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := allocationOf(t, tt.attribute)
 			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
 				t.Errorf("the owner is %q, want %q in it", r.Foreign, tt.want)
+			}
+			if r.Tunnel != (tt.want == "ipipTunnelAddress") {
+				t.Errorf("it is of a node's tunnel: %t", r.Tunnel)
 			}
 			if strings.Contains(tt.want, "service") && r.Owner.Pod != (ipam.PodRef{}) {
 				t.Errorf("it names the pod %v", r.Owner.Pod)

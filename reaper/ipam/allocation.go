@@ -94,6 +94,9 @@ type Allocation struct {
 	// virtual machine. A foreign allocation is reported and never released.
 	Foreign string
 
+	// Tunnel is set if the address is for a tunnel of the owner's node, as the store says.
+	Tunnel bool
+
 	// Protected says what protects the address, such as an IPAMClaim that exists. A
 	// protected allocation is kept although it has no owner.
 	Protected string

@@ -54,6 +54,8 @@ type store struct {
 	// name.
 	renames bool
 
+	inside bool // the API server has it, so that it is of no other cluster
+
 	// unseen says how many addresses the store has if it may be that of another cluster: it is
 	// outside the API server, has limits.minEntries addresses, and no pod shows one of its own
 	// there. Otherwise it is 0.
@@ -71,8 +73,8 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	owned := make([]*ipam.Allocation, 0, inv.Size())
 	shown := make(map[ledger.Meaning]bool)
 	for _, l := range inv.Listings {
-		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
-		addresses, seen := 0, l.Outside == nil
+		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool), inside: l.Outside == nil}
+		addresses, seen := 0, s.inside
 		for i := range l.Pools {
 			pool := &l.Pools[i]
 			s.pools[pool.Name] = pool

@@ -69,7 +69,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 	for i, one := range s.Evidence {
 		evidence[i] = one.Source + ": " + one.Says
 	}
-	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
+	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{pool}", s.Pool, "{evidence}", strings.Join(evidence, "; "))
 	remedies := make([]Remedy, len(templates))
 	for i, template := range templates {
 		if writes := strings.Contains(template.Command, "--remember") || strings.Contains(template.Command, "--dry-run=false"); writes && s.NoState != "" {
@@ -87,7 +87,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 func (s Subject) typed(template string) string {
 	names := map[string]string{
 		"{state}": s.NoState, "{endpoint}": s.Endpoint, "{namespace}": s.Owner.Namespace,
-		"{node}": s.Owner.Node, "{pod}": s.Owner.Pod, "{sandbox}": s.Owner.Sandbox,
+		"{node}": s.Owner.Node, "{ip}": s.IP, "{pod}": s.Owner.Pod, "{sandbox}": s.Owner.Sandbox,
 	}
 	var words []string
 	for _, word := range strings.Fields(template) {
@@ -281,6 +281,20 @@ func (s Subject) Fence(node, state string) []Remedy {
 	s.Evidence = []Evidence{{Source: "node " + node}}
 	first := Remedy{"its pod is still listed on node " + node + ", which " + state + ": whether it runs there is not known", ""}
 	return append([]Remedy{first}, fence(s)...)
+}
+
+// leaveTunnel is for what is not a pod's. kube-controllers keep the tunnel of a node that is gone as long as a pod has an
+// address of that node (checkAllocations in its node controller). A node that comes back has the same handle.
+func leaveTunnel(s Subject) []Remedy {
+	if !s.has(fromHandle) {
+		return say("ip-reaper never releases it: {note}; if nothing needs it any more, it stays until what made it, or you, remove it")(s)
+	}
+	return s.fill(
+		Remedy{"its node {node} does not exist: Calico's kube-controllers release it once no pod has an address of that node, and take back the block {pool} once nothing is allocated in it: see that they run", "kubectl get pods -A -l k8s-app=calico-kube-controllers"},
+		Remedy{"or release it by hand: first see that the node has not come back", "kubectl get nodes {node} --ignore-not-found"},
+		Remedy{"and that the address still has the handle above, or for an older calicoctl, which shows none, that node", "calicoctl ipam show --ip {ip}"},
+		Remedy{"then release it", "calicoctl ipam release --ip {ip}"},
+	)
 }
 
 // leave is for allocations of nodes that may be of another cluster. The evidence names the node.

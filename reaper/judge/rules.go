@@ -82,7 +82,7 @@ var (
 	decodedRules = []Rule{
 		{Unreadable, Held, false, unreadable, say(repair),
 			"The allocation cannot be read, or has no address."},
-		{NotPodOwned, Held, false, notPodOwned, say("ip-reaper never releases it: {note}; if nothing needs it any more, it stays until what made it, or you, remove it"),
+		{NotPodOwned, Held, false, notPodOwned, leaveTunnel,
 			"The address belongs to a tunnel, a load balancer, a virtual machine, Windows, or an owner of unknown type."},
 	}
 

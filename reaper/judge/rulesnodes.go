@@ -61,7 +61,7 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 	}
 	for name := range c.nodesOf() {
 		if c.census.Unreachable(name) {
-			evidence := []Evidence{notReady(c.census.Node(name))}
+			evidence := []Evidence{NotReady(c.census.Node(name))}
 			note := "node " + name + strings.TrimPrefix(evidence[0].Says, "it")
 			if name != c.Owner.Node && name != c.last().Node {
 				why, said := c.whyMeant(name)
@@ -86,7 +86,7 @@ func nodeUnknown(c *Case) (Ruling, bool) {
 	var evidence []Evidence
 	for _, n := range c.awayNodes() {
 		if c.census.Unreachable(n.Name) {
-			names, evidence = append(names, n.Name), append(evidence, notReady(n))
+			names, evidence = append(names, n.Name), append(evidence, NotReady(n))
 		}
 	}
 	if len(names) == 0 {
@@ -111,14 +111,9 @@ func (c *Case) freedNodes() (evidence []Evidence) {
 		return nil
 	}
 	add := func(n census.Node, found policy.Disposition, field string) {
-		why := notReady(n)
+		why := NotReady(n)
 		switch {
 		case c.census.Fenced(n.Name) && found != policy.Release:
-			since := ""
-			if !n.Tainted.IsZero() {
-				since = " since " + Stamp(n.Tainted)
-			}
-			why.Says = "it is fenced by the taint out-of-service" + since + ", and " + strings.TrimPrefix(why.Says, "it is ")
 		case c.census.Unreachable(n.Name):
 			why.Says += ", and " + field + " is release in the policy"
 		default:

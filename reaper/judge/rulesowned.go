@@ -20,7 +20,21 @@ func unreadable(c *Case) (Ruling, bool) {
 	return storeSays(c.Unreadable)
 }
 
-func notPodOwned(c *Case) (Ruling, bool) { return storeSays(c.Foreign) }
+func notPodOwned(c *Case) (Ruling, bool) {
+	r, ok := storeSays(c.Foreign)
+	if ok && c.ofGoneTunnel() {
+		r.Evidence = append(r.Evidence, Evidence{fromNodes, "it has no node " + c.Owner.Node}, Evidence{fromHandle, cmp.Or(c.Group, "<none>")})
+	}
+	return r, ok
+}
+
+// ofGoneTunnel reports whether the address was that of a tunnel of a node that is surely of this cluster, and gone.
+func (c *Case) ofGoneTunnel() bool {
+	for range c.census.On(c.IP) {
+		return false
+	}
+	return c.Tunnel && c.stores[c.Backend].inside && c.nodeGone()
+}
 
 func namesNoOwner(c *Case) (Ruling, bool) {
 	if !c.HoldsAddress() || c.NamesPod() || c.Owner.Pod == (ipam.PodRef{}) && c.Owner.Sandbox != "" {
@@ -256,17 +270,18 @@ func (c *Case) wantedBack() (by Evidence, wanted bool) {
 }
 
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
-// of its group: then the pod gets other addresses.
+// of its group: then the pod gets other addresses. One that only a pod on one node can adopt, as its store says, goes
+// with that node.
 func (c *Case) neverAdopted() bool {
-	return c.NeverAdopted() || c.nodeGone() || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
+	boundToGone := c.Adoption == ipam.AdoptedOnNode && c.AlsoOn == "" && c.nodeGone()
+	return c.NeverAdopted() || boundToGone || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
 		func(s *ipam.Allocation) bool { return s.NeverAdopted() })
 }
 
-// nodeGone reports whether only a pod on one node could adopt the allocation, as its store says, and that
-// node is gone, by any name that it may have.
+// nodeGone reports whether the store names a node that is gone, by any name that it may have.
 func (c *Case) nodeGone() bool {
-	bound := c.Adoption == ipam.AdoptedOnNode && c.AlsoOn == "" && c.Owner.Node != "" && !c.nodeLearned && !c.misleads()
-	return bound && c.census.HasNodes() && c.knowsNode() && !c.census.HasNode(c.Owner.Node) && len(c.census.MayBe(c.Owner.Node)) == 0
+	named := c.Owner.Node != "" && !c.nodeLearned && !c.misleads()
+	return named && c.census.HasNodes() && c.knowsNode() && !c.census.HasNode(c.Owner.Node) && len(c.census.MayBe(c.Owner.Node)) == 0
 }
 
 func unnamed(c *Case) (Ruling, bool) {

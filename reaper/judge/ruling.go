@@ -176,6 +176,7 @@ const (
 	fromProtection = "protection"
 	fromLedger     = "ledger"
 	fromNodes      = "list of nodes"
+	fromHandle     = "handle" // what the store calls the owner
 )
 
 // The prefixes of sources that are a node of a store, and a StatefulSet.
@@ -196,9 +197,17 @@ func lostBy(p census.Pod) Evidence {
 	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }
 
-// notReady says that the node is not ready, and since when.
-func notReady(n census.Node) Evidence {
-	says := "it is not ready"
+// NotReady says of a node that is not ready since when, and whether it is fenced.
+func NotReady(n census.Node) Evidence {
+	says := "it is "
+	if n.OutOfService {
+		says += "fenced by the taint out-of-service"
+		if !n.Tainted.IsZero() {
+			says += " since " + Stamp(n.Tainted)
+		}
+		says += ", and "
+	}
+	says += "not ready"
 	if !n.Since.IsZero() {
 		says += " since " + Stamp(n.Since)
 	}

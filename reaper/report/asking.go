@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -49,8 +50,10 @@ type Asking struct {
 	// NoPools are those IPPools that are not among the networks of that IP family.
 	NoPools []string `json:"noPools,omitempty"`
 
-	// Fixed are the addresses that it asks Calico for in place of any other.
-	Fixed []string `json:"fixed,omitempty"`
+	// Fixed are the addresses that it asks Calico for in place of any other, and Refused says why Calico gives some of
+	// them to no pod on its node.
+	Fixed   []string `json:"fixed,omitempty"`
+	Refused []string `json:"refused,omitempty"`
 
 	// Events say why it waits, the newest first. EventsUnknown is why they are not known; empty if they are.
 	Events        []Event `json:"events,omitempty"`
@@ -118,6 +121,11 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		}
 	}
 	read := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default })
+	for _, address := range a.Fixed {
+		if why := r.refuses(address, a.Node); read && why != "" {
+			a.Refused = append(a.Refused, address+" is in "+why)
+		}
+	}
 	for _, name := range slices.Concat(a.IPv4Pools, a.IPv6Pools) {
 		if a.Default && len(a.Fixed) == 0 && read && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool {
 			return n.Default && (n.Name == name || n.Range == name) && slices.Contains(a.poolsOf(n), name)
@@ -146,9 +154,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
 		x.Places = append(x.Places, places...)
 	}
-	if a.Deletion != nil {
-		a.Why = r.terminating(a)
-	}
+	a.Why = r.whyNot(a)
 	x.Asking = append(x.Asking, a)
 }
 
@@ -217,6 +223,24 @@ func (x *Explanation) addWaiting(r Report, a Asking) {
 	}
 }
 
+// refuses says where an address is that Calico gives to no pod on a node, even if one asks for it; empty if it may, or
+// if that is unknown (AssignIP in libcalico-go's ipam).
+func (r Report) refuses(address, node string) string {
+	ip, _ := netip.ParseAddr(address) // nothing contains it if it is none
+	around := r.networksThat(func(n NetworkReport) bool { return n.Default && n.Closed != "disabled" && contains(n.Range, ip) })
+	if len(around) == 0 {
+		return "no enabled IPPool of those that were read"
+	}
+	n := around[0]
+	blocks, terms := n.refs(), n.Division.Terms
+	for _, p := range r.Pools {
+		if blocks[p.ref()] && contains(p.Range, ip) && p.Node != node && terms != nil && terms.Strict {
+			return "the block " + p.Name + " of " + cmp.Or(p.Node, "no node") + ", and no node may borrow from that of another (strictAffinity)"
+		}
+	}
+	return ""
+}
+
 // markChoices says of the places of a pod that waits from which of them its node can get no address, and
 // from which it gets one in place of another: of those of the default network, an address of any one
 // of its IP family is enough. An attachment gives an address of each of its ranges.
@@ -258,9 +282,13 @@ func (p Place) order() int {
 	return 1
 }
 
-// terminating says since when a pod is being deleted and, once its grace period is over, what ends that.
-func (r Report) terminating(a Asking) string {
+// whyNot says why a pod does not wait: of one that is being deleted, since when and, once its grace period is over,
+// what ends that.
+func (r Report) whyNot(a Asking) string {
 	d := a.Deletion
+	if d == nil {
+		return a.Why
+	}
 	says := "Terminating since " + judge.Stamp(d.Since)
 	if d.Emptied {
 		says += ", and Calico's annotation of it is empty, as after a DEL"
@@ -277,31 +305,21 @@ func (r Report) terminating(a Asking) string {
 	if len(d.Finalizers) > 0 {
 		says += "its finalizers (" + printable.Some(d.Finalizers) + ") are removed and "
 	}
-	switch state := r.NodeState(a.Node); {
-	case state == "":
-		says += "the kubelet of its node " + a.Node + " has stopped it"
-	case r.Living.Off(a.Node):
-		says += "the garbage collector of pods sees that its node " + a.Node + " " + state
-	default:
-		says += "its node " + a.Node + ", which " + state + ", is ready again and has stopped it, or is fenced or deleted"
+	state := r.NodeState(a.Node)
+	if state == "" {
+		return says + "the kubelet of its node " + a.Node + " has stopped it"
 	}
-	return says
+	return says + "its node " + a.Node + ", which " + state + ", has stopped it, or the garbage collector of pods sees that it is fenced or gone"
 }
 
 // NodeState says that a node does not exist or is not ready, and since when, if it says so; nothing if it is ready,
 // or if that is unknown.
 func (r Report) NodeState(node string) string {
-	says := "is not ready"
 	switch {
 	case node == "" || r.Living == nil || !r.Living.HasNodes() || r.Living.Node(node).Ready:
 		return ""
 	case !r.Living.HasNode(node):
 		return "does not exist"
-	case r.Living.Fenced(node):
-		says = "is fenced, and not ready"
 	}
-	if since := r.Living.Node(node).Since; !since.IsZero() {
-		says += " since " + judge.Stamp(since)
-	}
-	return says
+	return strings.TrimPrefix(judge.NotReady(r.Living.Node(node)).Says, "it ")
 }

@@ -262,7 +262,7 @@ func (r Report) noBlock(node string, networks []NetworkReport) *NoBlock {
 	}
 	if missing > 0 {
 		why = append(why, fmt.Sprintf("%d of nodes that do not exist (%s)", missing, printable.Some(slices.Compact(gone))))
-		advise("see that Calico's kube-controllers run: they take back the blocks of nodes that do not exist, with what leaked there, unless something else is allocated in them")
+		advise("see that Calico's kube-controllers run: they take back the blocks of nodes that do not exist, with what leaked there and the addresses of their tunnels, unless something else is allocated in them")
 	}
 	if terms.Manual {
 		advise("let nodes take blocks: set autoAllocateBlocks of Calico's IPAMConfig default to true")

@@ -112,7 +112,7 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 // A block of an IPPool that hands nothing out is neither full nor has it room: nobody can fill it.
 func TestBlocksOfAClosedNetworkAreClosed(t *testing.T) {
 	f := divided(ipam.Division{Terms: &ipam.BlockTerms{MaxPerNode: 20}, Unclaimed: new(big.Int)}, blockOf{"a", 1}, blockOf{"b", 4})
-	f.Layout.Networks[0].Closed = "disabled"
+	f.Layout.Networks[0].Closed, f.Layout.Pools[0].Closed = "disabled", "disabled"
 	r := report.Make(f)
 	if b := r.Networks[0].Blocks; b != nil {
 		t.Errorf("the blocks count as %+v", *b)

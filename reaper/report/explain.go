@@ -195,18 +195,10 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		x.addSilentNode(r, &x.Found[i], command)
 	}
 	for _, a := range asking {
-		x.addRestart(a)
 		x.addTries(r, a, command)
-		if a.Deletion == nil {
-			continue
-		}
-		a.Why = r.terminating(a)
-		for i := range x.Found {
-			if e := &x.Found[i]; e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
-				e.Remedies = slices.Insert(e.Remedies, 0, judge.Remedy{Says: "its pod is " + a.Why})
-			}
-		}
-		if x.Question.Address != "" {
+		a.Why = r.whyNot(a)
+		x.addEnd(a)
+		if a.Deletion != nil && x.Question.Address != "" {
 			x.Asking = append(x.Asking, a)
 		}
 	}
@@ -219,12 +211,17 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	return x, err
 }
 
-// addRestart says of the allocations of a pod that runs without what it asks for, or may, how that ends.
-func (x *Explanation) addRestart(a Asking) {
+// addEnd says of the allocations of a pod that is being deleted, or runs without what it asks for, or may, how that
+// ends.
+func (x *Explanation) addEnd(a Asking) {
 	for i := range x.Found {
 		e := &x.Found[i]
 		used := slices.ContainsFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == census.PodStatus })
-		if a.Restart && !used && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+		switch {
+		case e.Verdict != judge.InUse || !(Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry):
+		case a.Deletion != nil:
+			e.Remedies = slices.Insert(e.Remedies, 0, judge.Remedy{Says: "its pod is " + a.Why})
+		case a.Restart && !used:
 			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, its plugin returns it, or a run finds that it leaked"}}
 		}
 	}
@@ -274,11 +271,9 @@ func (x *Explanation) addTries(r Report, a Asking, command []string) {
 // addWithheld says which networks with the address give it to no pod unless one asks for it.
 func (x *Explanation) addWithheld(r Report, ip netip.Addr) {
 	for _, n := range r.Networks {
-		prefix, err := netip.ParsePrefix(n.Range)
-		within := err == nil && prefix.Contains(ip)
 		pools := n.refs()
 		taken := slices.ContainsFunc(x.Found, func(e Explained) bool { return pools[e.pool()] })
-		if why := n.withheld(ip); why != "" && (within || taken) {
+		if why := n.withheld(ip); why != "" && (taken || contains(n.Range, ip)) {
 			x.Withheld = append(x.Withheld, WithheldBy{Backend: n.Backend, Network: n.Name, Why: why})
 		}
 	}
@@ -493,14 +488,10 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	if err != nil || !r.Run.Selection.Everything() {
 		return
 	}
-	contains := func(in string) bool {
-		prefix, err := netip.ParsePrefix(in)
-		return err == nil && prefix.Contains(ip)
-	}
-	x.Places = r.places(command, r.networksThat(func(n NetworkReport) bool { return contains(n.Range) }))
+	x.Places = r.places(command, r.networksThat(func(n NetworkReport) bool { return contains(n.Range, ip) }))
 	covered := len(x.Places) > 0
 	for _, p := range r.Pools {
-		if !covered && contains(p.Range) {
+		if !covered && contains(p.Range, ip) {
 			x.Places = append(x.Places, r.placeOfPool(p, command))
 		}
 	}
@@ -515,7 +506,7 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	}
 	free, sized := false, covered
 	for _, n := range r.Networks {
-		if contains(n.Range) {
+		if contains(n.Range, ip) {
 			free = free || n.Closed == "" && !n.Foreign && n.Capacity != nil && n.handsOut(ip)
 			sized = sized && !n.Foreign && n.Capacity != nil
 		}

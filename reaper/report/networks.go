@@ -106,7 +106,7 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 	for _, i := range slices.Compact(pools) {
 		p := &y.Pools[i]
 		report.Pools = append(report.Pools, p.Name)
-		p.Capacity = nil
+		p.Closed, p.Capacity = n.Closed, nil
 		if prefix, err := netip.ParsePrefix(p.Range); n.Known && err == nil {
 			p.Capacity = n.Usable.Within(shownPrefix(prefix)).Count()
 		}
@@ -188,4 +188,10 @@ func (n NetworkReport) refs() map[ipam.PoolRef]bool {
 func within(cidr, inner string) bool {
 	prefix, err := netip.ParsePrefix(inner)
 	return err == nil && policy.Within(cidr, prefix)
+}
+
+// contains reports whether an address is inside a CIDR; false for any other text.
+func contains(cidr string, ip netip.Addr) bool {
+	prefix, err := netip.ParsePrefix(cidr)
+	return err == nil && prefix.Contains(ip)
 }

@@ -349,8 +349,14 @@ func (r Report) Risks() []string {
 			risks = append(risks, printable.Thousands(n)+" of "+printable.Thousands(all)+" became due only because "+because)
 		}
 	}
+	if len(risks) > shownRisks {
+		risks = append(risks[:shownRisks], "… and others for another cause: -o wide shows the evidence of each")
+	}
 	return risks
 }
+
+// shownRisks is how many causes Risks names.
+const shownRisks = 3
 
 // leakedOf counts the entries. It returns nil if the pods could not be listed, or if no
 // store could.

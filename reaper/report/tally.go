@@ -149,9 +149,6 @@ func (t *tally) finish() {
 		p.AllocatedBefore += pool.before
 		p.AllocatedAfter = p.AllocatedBefore - pool.gone
 		p.ProtectedBy = t.results.ProtectedBy[p.ref()]
-		if pool.network != nil {
-			p.Closed = pool.network.Closed
-		}
 		p.Usage = pool.usage(p.Capacity, p.Closed != "")
 		if pool.network != nil && pool.network.Foreign {
 			p.Free, p.FullPercent = nil, nil

@@ -227,7 +227,7 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	}
 	text += "waits for an address"
 	if len(a.Fixed) > 0 {
-		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: explain that address to see what has it"
+		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: " + cmp.Or(printable.Some(a.Refused), "explain that address to see what has it")
 	}
 	if len(x.Places) > 0 {
 		text += " of " + summaryOfPlaces(x)

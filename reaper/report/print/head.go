@@ -16,9 +16,6 @@ const (
 	exitLimit = 4
 )
 
-// shownRisks is how many causes of what is due are named.
-const shownRisks = 3
-
 // headOf returns the lines above the tables: how much is leaked, why the plan was refused,
 // what failed, and which run it was.
 func headOf(r report.Report) []notice {
@@ -33,13 +30,8 @@ func headOf(r report.Report) []notice {
 		}
 		head = append(head, notice{label: refusedLabel, text: text})
 	}
-	for i, risk := range r.Risks() {
-		if i == shownRisks {
-			risk = "… and others for another cause: -o wide shows the evidence of each"
-		}
-		if i <= shownRisks {
-			head = append(head, notice{text: risk, minor: true})
-		}
+	for _, risk := range r.Risks() {
+		head = append(head, notice{text: risk, minor: true})
 	}
 	// The error of a refused plan says the same as the refusals.
 	code := r.Result.ExitCode
