@@ -105,6 +105,10 @@ func TestPodThatDoesNotEndSaysWhatEndsIt(t *testing.T) {
 			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its node n4, which is not ready, has stopped it, or the garbage collector of pods sees that it is fenced or gone",
 		},
 		{
+			"no node", "", 17 * time.Minute, []string{"example.com/a"},
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: it ends once its finalizers (example.com/a) are removed and the API server has deleted it",
+		},
+		{
 			"after a DEL", "n1", 17 * time.Minute, nil,
 			"Terminating since 2026-01-01T00:00:00Z, and Calico's annotation of it is empty, as after a DEL, past its grace period of 30s: it ends once the kubelet of its node n1 has stopped it",
 		},

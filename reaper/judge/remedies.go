@@ -291,7 +291,7 @@ func leaveTunnel(s Subject) []Remedy {
 	}
 	return s.fill(
 		Remedy{"its node {node} does not exist: Calico's kube-controllers release it once no pod has an address of that node, and take back the block {pool} once nothing is allocated in it: see that they run", "kubectl get pods -A -l k8s-app=calico-kube-controllers"},
-		Remedy{"or release it by hand: first see that the node has not come back", "kubectl get nodes {node} --ignore-not-found"},
+		Remedy{"or release it by hand, with a calicoctl that is set up for this cluster: first see that the node has not come back", "kubectl get nodes {node} --ignore-not-found"},
 		Remedy{"and that the address still has the handle above, or for an older calicoctl, which shows none, that node", "calicoctl ipam show --ip {ip}"},
 		Remedy{"then release it", "calicoctl ipam release --ip {ip}"},
 	)

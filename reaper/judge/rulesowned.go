@@ -28,12 +28,13 @@ func notPodOwned(c *Case) (Ruling, bool) {
 	return r, ok
 }
 
-// ofGoneTunnel reports whether the address was that of a tunnel of a node that is surely of this cluster, and gone.
+// ofGoneTunnel reports whether the address was that of a tunnel of a node that is surely of this cluster, and gone, and
+// keeps a block of that node.
 func (c *Case) ofGoneTunnel() bool {
 	for range c.census.On(c.IP) {
 		return false
 	}
-	return c.Tunnel && c.stores[c.Backend].inside && c.nodeGone()
+	return c.Tunnel && c.PoolOf(c.Allocation).Node == c.Owner.Node && c.stores[c.Backend].inside && c.nodeGone()
 }
 
 func namesNoOwner(c *Case) (Ruling, bool) {

@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func TestTunnelOfAGoneNodeMayBeReleasedByHand(t *testing.T) {
 		pods    []census.Pod
 		ledger  ledger.Ledger
 		outside bool
+		block   string // the node of its block; n1 unless it says so
 		want    bool
 	}{
 		"its node is gone":                    {nodes: []census.Node{another}, want: true},
@@ -47,12 +49,15 @@ func TestTunnelOfAGoneNodeMayBeReleasedByHand(t *testing.T) {
 		"a node shows it":                     {nodes: []census.Node{shows}},
 		"a pod shows it":                      {nodes: []census.Node{another}, pods: []census.Pod{showing(other, ip1)}},
 		"the store may be of another":         {nodes: []census.Node{another}, outside: true},
+		"its block is another node's":         {nodes: []census.Node{another}, block: "n2"},
 		"its node is not known":               {change: func(a *ipam.Allocation) { a.Owner.Node = "" }, nodes: []census.Node{another}},
 		"it is of a machine, not of a tunnel": {change: func(a *ipam.Allocation) { a.Tunnel = false }, nodes: []census.Node{another}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := situation{pods: tt.pods, nodes: tt.nodes}
-			var store ipam.Backend = fixedStore{poolOf(tunnel(tt.change))}
+			block := poolOf(tunnel(tt.change))
+			block.Node = cmp.Or(tt.block, "n1")
+			var store ipam.Backend = fixedStore{block}
 			if tt.outside {
 				store = outsideStore{store}
 			}

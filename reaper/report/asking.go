@@ -306,7 +306,10 @@ func (r Report) whyNot(a Asking) string {
 		says += "its finalizers (" + printable.Some(d.Finalizers) + ") are removed and "
 	}
 	state := r.NodeState(a.Node)
-	if state == "" {
+	switch {
+	case a.Node == "":
+		return says + "the API server has deleted it"
+	case state == "":
 		return says + "the kubelet of its node " + a.Node + " has stopped it"
 	}
 	return says + "its node " + a.Node + ", which " + state + ", has stopped it, or the garbage collector of pods sees that it is fenced or gone"

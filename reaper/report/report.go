@@ -336,17 +336,13 @@ type ReasonCount struct {
 // was fenced, or that the policy releases them. The most frequent one comes first.
 func (r Report) Risks() []string {
 	counts := r.LeakedBy(func(e Entry) string { return judge.DueBecause(e.Evidence) })
-	all := 0
-	for _, n := range counts {
-		all += n.Due + n.Released
-	}
 	delete(counts, "")
 	var risks []string
 	for _, because := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b].Total, counts[a].Total), cmp.Compare(a, b))
 	}) {
-		if n := counts[because].Due + counts[because].Released; n > 0 {
-			risks = append(risks, printable.Thousands(n)+" of "+printable.Thousands(all)+" became due only because "+because)
+		if n := counts[because].Due + counts[because].Released; n > 0 && r.Leaked != nil {
+			risks = append(risks, printable.Thousands(n)+" of "+printable.Thousands(r.Leaked.Due+r.Leaked.Released)+" became due only because "+because)
 		}
 	}
 	if len(risks) > shownRisks {

@@ -144,7 +144,7 @@ func aboutNode(x report.Explanation) string {
 	}
 	text := "it " + x.NodeState
 	if x.Live > 0 {
-		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, and deletes once it is fenced or gone: first be sure that nothing runs there"
+		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, which are deleted once it is fenced or gone: first be sure that nothing runs there"
 	}
 	if len(kept) == 0 {
 		return text

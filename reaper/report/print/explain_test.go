@@ -13,7 +13,7 @@ import (
 // A node may hold thousands of allocations.
 func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	x := report.Explanation{
-		Question: report.Question{Node: "n1"}, NodeState: "is not ready since noon", Leaked: &report.Leaked{}, Others: 3,
+		Question: report.Question{Node: "n1"}, NodeState: "is not ready since noon", Live: 35, Leaked: &report.Leaked{}, Others: 3,
 		Leaks: []report.Leak{{Status: report.Due, Reason: judge.PodAbsent, Count: 1}, {Status: report.Held, Reason: judge.NodeUnreachable, Count: 2500}},
 	}
 	for i := range 2500 {
@@ -33,7 +33,7 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  it is not ready since noon; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
+		"  it is not ready since noon; 35 addresses of pods that the API server still lists on it, which are deleted once it is fenced or gone: first be sure that nothing runs there; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
 		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
 		"\n10.1.0.0  overlapping       kube-sy…ong-name  shop/a-…ger-name  PodAbsent\n10.0.0.0  whereab…rlapping  ",
 		"\n… and 1,246 more: -o json has each\n",
