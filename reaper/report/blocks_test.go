@@ -75,7 +75,7 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 		"it has as many as it may have": {ipam.Division{Terms: &ipam.BlockTerms{MaxPerNode: 1}, Unclaimed: one}, []blockOf{{"a", 1}, {"b", 4}}, "node b, which has 1 full block, since a node may have 1 block (maxBlocksPerHost)", "1", "1 1 0 []"},
 		"nodes take no blocks":          {ipam.Division{Terms: &ipam.BlockTerms{Strict: true, Manual: true, MaxPerNode: 20}, Unclaimed: one}, []blockOf{{"a", 1}}, "node b, which has no block: nodes take no blocks by themselves", "1", "1 0 0 []"},
 		"its block is to be made":       {ipam.Division{Terms: strict, Unclaimed: none, Owned: owned("b", "10.0.0.12/30")}, []blockOf{{"a", 1}}, "", "0", "1 0 0 []"},
-		"its claim is stale":            {ipam.Division{Terms: strict, Unclaimed: none, Owned: owned("b", "10.0.0.0/30")}, []blockOf{{"a", 1}}, "node b, which has no block: all 1 blocks are taken", "1", "1 0 0 []"},
+		"its claim is stale":            {ipam.Division{Terms: strict, Unclaimed: none, Owned: owned("b", "10.0.0.0/30")}, []blockOf{{"a", 1}}, "node b, which has no block: the only block is taken", "1", "1 0 0 []"},
 		"its claims count as no blocks": {ipam.Division{Terms: &ipam.BlockTerms{Strict: true, MaxPerNode: 1}, Unclaimed: one, Owned: owned("b", "10.0.0.0/30")}, []blockOf{{"a", 1}}, "", "0", "1 0 0 []"},
 		"the terms are unknown":         {ipam.Division{Unknown: "forbidden", Unclaimed: none}, []blockOf{{"a", 1}, {"b", 4}}, "it is unknown whether a block is left for its node b: forbidden", "unknown", "1 1 0 []"},
 		"unknown, and it has room":      {ipam.Division{Unknown: "forbidden", Unclaimed: none}, []blockOf{{"b", 1}}, "", "unknown", "1 0 0 []"},
