@@ -122,8 +122,8 @@ func TestNodeForWhichNoBlockIsLeft(t *testing.T) {
 	})
 }
 
-// The plugin's own words of a pool that is full, and of one that does not exist, are what explain quotes. Of the first,
-// it knows which pool that is.
+// The plugin's own words of a pool that is full, of one that does not exist, and of an address that is taken are what
+// explain quotes. Of the first, it knows which pool that is.
 func TestPluginNamesThePoolThatIsFull(t *testing.T) {
 	each(t, func(s *fixture) {
 		s.must(s.ApplyPool(s.Context(), "small", netip.MustParsePrefix("10.33.0.0/29"), 29))
@@ -143,13 +143,20 @@ func TestPluginNamesThePoolThatIsFull(t *testing.T) {
 			cluster.Annotation("cni.projectcalico.org/ipv4pools", `["small"]`))
 		s.must(err)
 		s.must(s.Cluster.FailSandbox(s.Context(), pod, plugin.SandboxFailed(plugin.Pod{Namespace: shop, Name: "hangs"}, calico.DefaultNetwork, full)))
-		s.explained("waits for an address of small (full, 8 leaked, an event names it); an event says what failed", words)
+		s.explained("waits for an address of small (full, 8 leaked, an event names it)", words)
 
 		missing := calico.NewSandbox(shop, "missing", node)
 		missing.Pools = []string{"10.99.0.0/24"}
 		_, err = s.Add(s.Context(), missing)
 		if words := plugin.QuotedT(s.T, err); !strings.Contains(words, "10.99.0.0/24") {
 			s.Errorf("of a pool that does not exist, the plugin says %q", words)
+		}
+
+		again := calico.NewSandbox(shop, "again", node)
+		again.IP = netip.MustParseAddr("10.33.0.1")
+		_, err = s.Add(s.Context(), again)
+		if words := plugin.QuotedT(s.T, err); !strings.Contains(words, "10.33.0.1") {
+			s.Errorf("of an address that is taken, the plugin says %q", words)
 		}
 	})
 }

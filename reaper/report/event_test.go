@@ -18,6 +18,11 @@ func TestPluginSays(t *testing.T) {
 			sandboxFailed + `plugin type="multus" name="multus-cni-network" failed (add): [shop/web/u1:lan]: error adding container to network "lan": ` + full,
 			full,
 		},
+		"Whereabouts after two minutes without its API server": { // recorded, with 0.9.4
+			sandboxFailed + `plugin type="multus" name="multus-cni-network" failed (add): [shop/web/u1:lan]: error adding container to network "lan": ` +
+				"error at storage engine: time limit exceeded while waiting to become leader",
+			"error at storage engine: time limit exceeded while waiting to become leader",
+		},
 		"combined by the kubelet": {
 			"(combined from similar events): " + sandboxFailed + `plugin type="multus" name="multus-cni-network" failed (add): [shop/web/u1:lan]: error adding container to network "lan": ` + full,
 			full,
