@@ -60,7 +60,7 @@ func TestNodePodHasOnlyItsFoldersAndItsUser(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]string{
-		"/etc/cni/net.d": "", "/run/containerd": "follows", "/var/run/netns": "follows", "/etc/ip-reaper": "",
+		"/etc/cni/net.d": "", "/run/containerd": "follows", "/var/run/netns": "follows", "/run/flannel": "", "/etc/ip-reaper": "",
 		"/var/lib/cni": "written follows", "/var/lib/ip-reaper": "written ",
 	}, got); diff != "" {
 		t.Errorf("folders, how they are mounted (-want +got):\n%s", diff)

@@ -247,7 +247,8 @@ func sorted(all []ipam.Allocation) []ipam.Allocation {
 	return kept
 }
 
-// Survey implements ipam.Surveyor. A network with IPv4 and IPv6 is as full as its IPv4 ranges.
+// Survey implements ipam.Surveyor. A network with IPv4 and IPv6 is as full as its IPv4 ranges. Each folder
+// is one, also if its size is unknown.
 func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	p, err := readNetworkDirs(b.settings)
 	if err != nil {
@@ -255,10 +256,12 @@ func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, 
 	}
 	var all []ipam.Network
 	for _, pool := range pools {
-		first, usable, ok := p.own[pool.Name].size()
-		if ok {
-			all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: true, Usable: usable, Pools: []string{pool.Name}})
+		n := p.own[pool.Name]
+		first, usable, ok := n.size()
+		if !ok && n.byFlannel() {
+			first, usable, ok = network{ranges: b.settings.subnetsOf(pool)}.size()
 		}
+		all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: ok, Usable: usable, Pools: []string{pool.Name}})
 	}
 	return all, nil
 }

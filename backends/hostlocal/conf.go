@@ -129,6 +129,9 @@ func (c conf) networks(name string, byName func(nameOrFile string) (conf, bool),
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
 		own.local, own.idle = true, c.idle()
 	}
+	if c.Type == flannel {
+		own.ranges = []span{{Subnet: flannel}}
+	}
 	all := []network{own}
 	for _, p := range c.Plugins {
 		p.Name = "" // libcni gives every plugin the name of the list

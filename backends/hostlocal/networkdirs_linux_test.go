@@ -2,9 +2,14 @@ package hostlocal
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -98,6 +103,67 @@ func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
 	networks, err := New(n.settings()).Survey(t.Context(), []ipam.Pool{pool})
 	if err != nil || len(networks) != 1 || !networks[0].Known || networks[0].Usable.Count().String() != "21" {
 		t.Errorf("Survey = %+v, %v", networks, err)
+	}
+}
+
+// Promise 7. Every folder with leases is a network, also if its size is unknown. What the configuration leaves
+// to flannel is in flannel's file, or in what its plugin saved for the newest lease.
+func TestRangeThatFlannelChose(t *testing.T) {
+	const plain, delegating = `{"type": "flannel"}`, `{"type": "flannel", "delegate": {"isDefaultGateway": true}}`
+	const canal = `{"type": "calico", "ipam": {"type": "host-local", "ranges": [[{"subnet": "usePodCidr"}], [{"subnet": "usePodCidrIPv6"}]]}}`
+	const bridge = `{"type": "bridge", "ipam": {"type": "host-local"}}`
+	const env = "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_IPV6_NETWORK=fd00::/48\nFLANNEL_IPV6_SUBNET=fd00:0:0:1::1/64\nFLANNEL_MTU=1450\n"
+	ranges := func(network, subnet string) string {
+		return `{"name": "` + network + `", "type": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "` + subnet + `"}]]}}`
+	}
+	older := strings.Repeat("0", len(id))
+	for _, tt := range []struct {
+		name, plugin string
+		files        map[string]string
+		want         string // the range; empty: unknown
+	}{
+		{"flannel's file", plain, map[string]string{"flannel/subnet.env": env}, "10.244.1.0/24"},
+		{"of a delegate", delegating, map[string]string{"flannel/subnet.env": env}, "10.244.1.0/24"},
+		{"of canal", canal, map[string]string{"flannel/subnet.env": env}, "10.244.1.0/24"},
+		{"a cluster of IPv6", plain, map[string]string{"flannel/subnet.env": "FLANNEL_IPV6_SUBNET=fd00:0:0:1::1/64"}, "fd00:0:0:1::/64"},
+		{"saved", delegating, map[string]string{"cache/flannel/" + id: ranges("pods", "10.244.2.0/24"), "cache/flannel/" + older: ranges("pods", "10.9.0.0/24")}, "10.244.2.0/24"},
+		{"saved, as before 0.8", plain, map[string]string{"cache/flannel/" + id: `{"name": "pods", "ipam": {"type": "host-local", "subnet": "10.244.2.0/24"}}`}, "10.244.2.0/24"},
+		{"saved for another network", plain, map[string]string{"cache/flannel/" + id: ranges("lan", "10.244.2.0/24")}, ""},
+		{"saved for no lease", canal, map[string]string{"cache/flannel/" + strings.Repeat("1", len(id)): ranges("pods", "10.244.2.0/24")}, ""},
+		{"both", plain, map[string]string{"flannel/subnet.env": env, "cache/flannel/" + id: ranges("pods", "10.244.2.0/24")}, "10.244.1.0/24"},
+		{"none", delegating, nil, ""},
+		{"no subnet", plain, map[string]string{"flannel/subnet.env": "FLANNEL_SUBNET=\n"}, ""},
+		{"a folder", plain, map[string]string{"flannel/subnet.env/x": ""}, ""},
+		{"not flannel's", bridge, map[string]string{"flannel/subnet.env": env}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [`+tt.plugin+`, {"type": "portmap"}]}`)
+			n.since = 2 * time.Hour
+			n.write("networks/pods/10.244.1.2", older)
+			n.since = time.Hour
+			n.write("networks/pods/10.244.1.3", id)
+			n.write("networks/podman/10.88.0.2", id)
+			for name, content := range tt.files {
+				n.write(name, content)
+			}
+			pools, errs := n.list()
+			if len(errs) > 0 || pools[n.path("networks/pods")].Range.IsValid() {
+				t.Errorf("errors %v; what decides has the range %v", errs, pools[n.path("networks/pods")].Range)
+			}
+			networks, err := New(n.settings()).Survey(t.Context(), slices.Collect(maps.Values(pools)))
+			got := make(map[string]string)
+			for _, network := range networks {
+				got[network.Name] = ""
+				if network.Known {
+					got[network.Name] = network.Range.String()
+				}
+			}
+			want := map[string]string{n.path("networks/pods"): tt.want, n.path("networks/podman"): ""}
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("the ranges (-want +got), error %v:\n%s", err, diff)
+			}
+		})
 	}
 }
 

@@ -273,7 +273,7 @@ func (x *Explanation) addWithheld(r Report, ip netip.Addr) {
 	for _, n := range r.Networks {
 		pools := n.refs()
 		taken := slices.ContainsFunc(x.Found, func(e Explained) bool { return pools[e.pool()] })
-		if why := n.withheld(ip); why != "" && (taken || contains(n.Range, ip)) {
+		if why := n.withheld(ip); why != "" && n.Range != "" && (taken || contains(n.Range, ip)) {
 			x.Withheld = append(x.Withheld, WithheldBy{Backend: n.Backend, Network: n.Name, Why: why})
 		}
 	}

@@ -19,14 +19,24 @@ type Layout struct {
 	Rangeless map[string]string `json:"-"`
 }
 
-// NewLayout returns the pools of an inventory that have a range, without networks.
+// NewLayout returns the pools of an inventory that have a range, or are in a network, without networks.
 func NewLayout(inv ipam.Inventory) Layout {
 	layout := Layout{Networks: []NetworkReport{}, Pools: []PoolReport{}}
 	for _, l := range inv.Listings {
+		ranges := make(map[string]netip.Prefix)
+		for _, n := range l.Networks {
+			for _, pool := range n.Pools {
+				ranges[pool] = n.Range
+			}
+		}
 		for _, p := range l.Pools {
-			if p.Range.IsValid() {
+			around, networked := ranges[p.Name]
+			if !p.Range.IsValid() {
+				p.Range = around
+			}
+			if networked || p.Range.IsValid() {
 				layout.Pools = append(layout.Pools, PoolReport{
-					Backend: l.Backend, Name: p.Name, Range: p.Range.String(), Node: p.Node,
+					Backend: l.Backend, Name: p.Name, Range: rangeText(p.Range), Node: p.Node,
 					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
 				})
 			}
@@ -75,6 +85,7 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 	report := NetworkReport{
 		Backend:     l.Backend,
 		Name:        n.Name,
+		Range:       rangeText(n.Range),
 		Closed:      n.Closed,
 		Partial:     !l.Whole,
 		Pools:       []string{},
@@ -85,9 +96,6 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 		By:          n.By,
 		Manual:      n.Manual,
 		Division:    n.Division,
-	}
-	if n.Range.IsValid() {
-		report.Range = n.Range.String()
 	}
 	report.Partial = report.Partial || slices.ContainsFunc(l.Unlisted, func(p netip.Prefix) bool {
 		return !n.Range.IsValid() || p.Addr().BitLen() == n.Range.Addr().BitLen()
@@ -112,6 +120,14 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 		}
 	}
 	y.Networks = append(y.Networks, report)
+}
+
+// rangeText returns the text of a range; empty if it is not known.
+func rangeText(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
 }
 
 // shownPrefix returns a prefix in the form of the addresses that pods show.

@@ -399,7 +399,7 @@ func placeLines(p report.Place, judged bool) table {
 	if p.Network {
 		kind = "network"
 	}
-	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
+	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, cmp.Or(p.Range, "range unknown"))
 	t.field("attached", printable.Some(p.Attachments))
 	t.field("its part", printable.Some(p.Part))
 	t.field("used", fmt.Sprintf("%d of %s (%s), %s free", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free)))

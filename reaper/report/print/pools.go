@@ -89,7 +89,7 @@ func usageTable(p poolsReport, o Options) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"},
 		spare: []string{"RANGE", "BACKEND", "PROTECTED", "OTHER", "LIVE"}}
 	row := func(backend, name, in string, u report.Usage, note string) {
-		cells := []string{backend, name, in, percent(u), printable.Thousands(u.Used)}
+		cells := []string{backend, name, cmp.Or(in, unknown), percent(u), printable.Thousands(u.Used)}
 		if p.Leaked == nil { // the pods are unknown, and so is what the addresses are used for
 			cells = append(cells, unknown, unknown, unknown, unknown)
 		} else {

@@ -50,10 +50,11 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 	}
 }
 
-// Promise 7: without the pods, it is not known what the addresses are used for. That is not 0.
+// Promise 7: without the pods, it is not known what the addresses are used for. That is not 0. Nor is a range
+// known that a store does not say.
 func TestUseOfAddressesIsUnknownWithoutThePods(t *testing.T) {
 	row := usageTable(poolsReport{Networks: []report.NetworkReport{{Name: "lan", Usage: usageOf(9, 1, 10)}}}, Options{}).rows[0]
-	want := []string{"", "lan", "", "90%", "9", "unknown", "unknown", "unknown", "unknown", "1", "10", ""}
+	want := []string{"", "lan", "unknown", "90%", "9", "unknown", "unknown", "unknown", "unknown", "1", "10", ""}
 	if !slices.Equal(row, want) {
 		t.Errorf("the row is %q, want %q", row, want)
 	}

@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -88,7 +89,7 @@ func poolTable(r report.Report, all bool) table {
 			before, after = p.Used+gone(p), p.Used
 		}
 		t.rows = append(t.rows, []string{
-			p.Name, p.Range, percent(p.Usage), printable.Thousands(before), printable.Thousands(after), leaked, protected, number(p.Free), number(p.Capacity),
+			p.Name, cmp.Or(p.Range, unknown), percent(p.Usage), printable.Thousands(before), printable.Thousands(after), leaked, protected, number(p.Free), number(p.Capacity),
 		})
 	}
 	if len(rest) > 0 {

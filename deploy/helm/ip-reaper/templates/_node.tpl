@@ -147,6 +147,10 @@ containers:
     mountPath: /var/run/netns
     readOnly: true
     mountPropagation: HostToContainer
+  # The subnet that flannel gave this node, if it did.
+  - name: flannel
+    mountPath: /run/flannel
+    readOnly: true
   {{- if $shared }}
   # Only the socket: the folder has much else. If the socket is recreated, recreate the pod.
   {{- else }}
@@ -185,6 +189,10 @@ volumes:
 - name: netns
   hostPath:
     path: /var/run/netns
+    type: DirectoryOrCreate
+- name: flannel
+  hostPath:
+    path: /run/flannel
     type: DirectoryOrCreate
 - name: runtime
   hostPath:
