@@ -248,6 +248,7 @@ func (r *run) warnOf(ctx context.Context, n *round) {
 	r.warn(warnings...)
 	r.warn(judge.ClaimWarnings(n.census, decisions)...)
 	r.warn(judge.ForeignWarnings(decisions)...)
+	r.warn(judge.NotReadyWarnings(decisions)...)
 	r.warnOfMisspelt(ctx, n.stock)
 }
 

@@ -26,7 +26,7 @@ type Figures struct{ Pods, Nodes int }
 // sandboxes count instead of the pods.
 func (c Census) Figures() Figures {
 	if c.sandboxes.read {
-		return Figures{Pods: len(c.sandboxes.ids)}
+		return Figures{Pods: len(c.sandboxes.all)}
 	}
 	return Figures{c.unfinished, len(c.nodes)}
 }
@@ -51,7 +51,7 @@ func (c Census) Words() Words {
 // IsEmpty reports whether the census has none of what every decision rests on.
 func (c Census) IsEmpty() bool {
 	if c.sandboxes.read {
-		return len(c.sandboxes.ids) == 0
+		return len(c.sandboxes.all) == 0
 	}
 	return c.Size() == 0
 }
@@ -59,7 +59,7 @@ func (c Census) IsEmpty() bool {
 // Found says how much the census has, for people.
 func (c Census) Found() string {
 	if c.sandboxes.read {
-		return fmt.Sprintf("%d sandboxes and %d pods", len(c.sandboxes.ids), c.Size())
+		return fmt.Sprintf("%d sandboxes and %d pods", len(c.sandboxes.all), c.Size())
 	}
 	return fmt.Sprintf("%d pods", c.Size())
 }
@@ -192,10 +192,17 @@ func (c Census) Away() []Node { return c.away }
 // OnNode reports whether the sandboxes of a node were read.
 func (c Census) OnNode() bool { return c.sandboxes.read }
 
-// HasSandbox reports whether the node has a sandbox whose ID begins with the given one.
-func (c Census) HasSandbox(id string) bool {
-	at, _ := slices.BinarySearch(c.sandboxes.ids, id)
-	return at < len(c.sandboxes.ids) && strings.HasPrefix(c.sandboxes.ids[at], id)
+// Sandbox returns the sandbox of the node whose ID begins with the given one, and whether there is one. Of
+// several, it is one that is ready.
+func (c Census) Sandbox(id string) (found Sandbox, exists bool) {
+	at, _ := slices.BinarySearchFunc(c.sandboxes.all, id, func(s Sandbox, id string) int { return strings.Compare(s.ID, id) })
+	for _, s := range c.sandboxes.all[at:] {
+		if found.Ready || !strings.HasPrefix(s.ID, id) {
+			break
+		}
+		found, exists = s, true
+	}
+	return found, exists
 }
 
 // Boot identifies the boot of the node whose sandboxes were read; empty if it is not known.

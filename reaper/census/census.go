@@ -243,8 +243,8 @@ func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
 	switch {
 	case err != nil:
 		return Census{}, err
-	case len(sandboxes.ids) == 0 && len(c.sandboxes.ids) > 0:
-		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoSandboxes, len(c.sandboxes.ids))
+	case len(sandboxes.all) == 0 && len(c.sandboxes.all) > 0:
+		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoSandboxes, len(c.sandboxes.all))
 	case len(pods) == 0 && c.Size() > 0:
 		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoPods, c.Size())
 	}

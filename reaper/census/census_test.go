@@ -363,7 +363,8 @@ func TestListThatBecameEmptyIsNotBelieved(t *testing.T) {
 		}
 		equal(t, "error: "+tt.name, err, nil)
 		equal(t, "pods: "+tt.name, c.Size(), len(tt.next.Pods))
-		equal(t, "the first sandbox: "+tt.name, c.HasSandbox("s1"), false)
+		_, has := c.Sandbox("s1")
+		equal(t, "the first sandbox: "+tt.name, has, false)
 		if _, presence := c.Pod(web); presence == census.Unknown {
 			t.Errorf("%s: the look before the list still counts", tt.name)
 		}
@@ -377,9 +378,11 @@ func TestListThatBecameEmptyIsNotBelieved(t *testing.T) {
 
 // Promise 1. A store may cut off the ID of a sandbox.
 func TestSandboxIsFoundByTheBeginningOfItsID(t *testing.T) {
-	c := reapertest.Lists{Sandboxes: []string{"c", "abc", "abd"}}.Census(t, census.Scope{})
-	for id, want := range map[string]bool{"abc": true, "ab": true, "abd": true, "c": true, "abcd": false, "b": false, "d": false, "abe": false} {
-		equal(t, "sandbox "+id, c.HasSandbox(id), want)
+	c := reapertest.Lists{Sandboxes: []string{"c", "abc", "abf", "abd"}, Stopped: []string{"abc", "abf", "c"}}.Census(t, census.Scope{})
+	for id, want := range map[string]string{"abc": "abc", "ab": "abd", "abd": "abd", "c": "c", "abcd": "", "b": "", "d": "", "abe": ""} {
+		found, exists := c.Sandbox(id)
+		equal(t, "sandbox "+id, found.ID, want)
+		equal(t, "sandbox "+id+" exists", exists, want != "")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -240,9 +241,8 @@ type Runtime interface {
 type sandboxList struct {
 	read   bool
 	boot   string
-	none   string   // see Runtime.Unclaimed; empty without sandboxes
-	ids    []string // in ascending order
-	all    []Sandbox
+	none   string    // see Runtime.Unclaimed; empty without sandboxes
+	all    []Sandbox // by ID
 	claims map[netip.Addr][]Claim
 	vague  []ipam.Attachment // the unreadable ones
 }
@@ -257,14 +257,13 @@ func sandboxesOf(ctx context.Context, cluster Cluster) (sandboxList, error) {
 	if err != nil {
 		return sandboxList{}, fmt.Errorf("list the sandboxes of the container runtime: %w", err)
 	}
-	l := sandboxList{read: true, boot: runtime.Boot(), ids: make([]string, len(sandboxes)), all: sandboxes, claims: make(map[netip.Addr][]Claim)}
-	for i, s := range sandboxes {
-		l.ids[i] = s.ID
+	l := sandboxList{read: true, boot: runtime.Boot(), all: slices.Clone(sandboxes), claims: make(map[netip.Addr][]Claim)}
+	slices.SortFunc(l.all, func(a, b Sandbox) int { return strings.Compare(a.ID, b.ID) })
+	for _, s := range l.all {
 		for n := range s.Attachments {
 			l.add(s.Pod, &s.Attachments[n])
 		}
 	}
-	slices.Sort(l.ids)
 	if len(sandboxes) > 0 {
 		l.none = runtime.Unclaimed()
 	}

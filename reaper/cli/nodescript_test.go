@@ -23,7 +23,8 @@ import (
 //	onnode                          commands use the folders state, data and conf, and the policy
 //	                                policy.yaml, to which the script may add lines
 //	lease ADDRESS ID AGE            data has a lease of this age
-//	[!] sandbox ID [NAMESPACE/NAME] the container runtime has this sandbox
+//	[!] sandbox ID [NAMESPACE/NAME] the container runtime has this sandbox, or with one more word
+//	                                has it and says that it is not ready
 //	locked                          another run holds the lock of state
 
 type runtimeKey struct{}
@@ -89,13 +90,13 @@ func lease(ts *testscript.TestScript, neg bool, args []string) {
 func sandbox(ts *testscript.TestScript, neg bool, args []string) {
 	runtime, ok := ts.Value(runtimeKey{}).(*critest.Runtime)
 	switch {
-	case !ok || len(args) == 0 || !neg && len(args) != 2:
-		ts.Fatalf("usage: [!] sandbox ID [NAMESPACE/NAME]")
+	case !ok || len(args) == 0 || !neg && len(args) < 2:
+		ts.Fatalf("usage: [!] sandbox ID [NAMESPACE/NAME [stopped]]")
 	case neg:
 		runtime.Remove(args...)
 	default:
 		namespace, name, _ := strings.Cut(args[1], "/")
-		runtime.Add(census.Sandbox{ID: args[0], Pod: ipam.PodRef{Namespace: namespace, Name: name}, UID: "u-" + name, Ready: true})
+		runtime.Add(census.Sandbox{ID: args[0], Pod: ipam.PodRef{Namespace: namespace, Name: name}, UID: "u-" + name, Ready: len(args) == 2})
 	}
 }
 

@@ -229,6 +229,17 @@ func listSandboxes(s Subject) []Remedy {
 	return listPods(s)
 }
 
+// endSandbox is for a sandbox that the container runtime has.
+func endSandbox(s Subject) []Remedy {
+	if s.Note == "" {
+		return s.fill(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"})
+	}
+	return s.fill(
+		Remedy{"{note}: the kubelet stops and removes it; if it does not, stop it by hand, and the error says why", "crictl stopp {sandbox}"},
+		Remedy{"once it is stopped, remove it, and a run releases the address if the plugin has not", "crictl rmp {sandbox}"},
+	)
+}
+
 // lookForIt is for allocations that name no pod: whether the policy lets them go, or some pod may
 // have the address without showing it, is in the evidence.
 func lookForIt(s Subject) []Remedy {

@@ -142,3 +142,14 @@ func TestFirstBootCounts(t *testing.T) {
 	verdict("b2", judge.SandboxAbsent, "s2")
 	verdict("b1", judge.Protected, "s2")
 }
+
+// Promise 1, 7. A sandbox that is not ready keeps its addresses; how many those are is a warning.
+func TestSandboxThatIsNotReadyKeepsAndIsCounted(t *testing.T) {
+	s := given(leased, sandboxes("s1", "s10", "s2"), func(s *situation) { s.stopped = []string{"s1"} })
+	equal(t, "warnings of one that is", judge.NotReadyWarnings(s.judge(t, noon)), nil) // a store may cut off the ID
+	s.stopped = []string{"s1", "s10"}
+	decisions := s.judge(t, noon)
+	equal(t, "verdict", decisionOf(decisions[0]), decision{judge.InUse, judge.SandboxPresent, "its sandbox is not ready"})
+	equal(t, "warnings", judge.NotReadyWarnings(decisions), []string{"1 allocation kept for sandboxes that are not ready, which crictl pods --state NotReady lists. " +
+		"If the kubelet does not end them, crictl stopp ID gives the addresses of one back, or says why that fails, and crictl rmp ID removes it"})
+}

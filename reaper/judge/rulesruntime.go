@@ -17,7 +17,7 @@ func NodeRules() []Rule {
 			"The allocation names no sandbox."},
 		{NoCensus, Held, false, noSandboxList, listSandboxes,
 			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
-		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
+		{SandboxPresent, InUse, false, sandboxPresent, endSandbox,
 			"The container runtime has the sandbox that the allocation names, in whatever state."},
 		{AddressInUse, InUse, false, claimedBy(census.KindSandbox), say(standsIn),
 			"libcni's cache has the address for another sandbox that the container runtime has, and that sandbox has no lease of it in another folder."},
@@ -44,11 +44,19 @@ func noSandboxList(c *Case) (Ruling, bool) {
 	return match("", Evidence{fromRuntime, "none was read after the allocations"})
 }
 
+// stopped is the note of an allocation whose sandbox the runtime has, and says that it is not ready.
+const stopped = "its sandbox is not ready"
+
 func sandboxPresent(c *Case) (Ruling, bool) {
-	if c.Blank || !c.census.HasSandbox(c.Owner.Sandbox) {
+	sandbox, exists := c.census.Sandbox(c.Owner.Sandbox)
+	switch has := "it has the sandbox " + c.Owner.Sandbox; {
+	case c.Blank || !exists:
 		return noMatch()
+	case sandbox.Ready:
+		return match("", Evidence{fromRuntime, has})
+	default:
+		return match(stopped, Evidence{fromRuntime, has + ", which is not ready"})
 	}
-	return match("", Evidence{fromRuntime, "it has the sandbox " + c.Owner.Sandbox})
 }
 
 // mayBeAttached matches if a sandbox may have the address by an entry that cannot be decoded. Where

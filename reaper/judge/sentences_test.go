@@ -285,6 +285,10 @@ func sentences() []sentence {
 		{"the runtime was not asked", judge.NoCensus, "",
 			[]string{"let ip-reaper ask the container runtime of the node: give its socket with --runtime-endpoint $ crictl pods"}, in(onTheNode, func(s *situation) { s.sandboxes = nil })},
 		{"the runtime has its sandbox", judge.SandboxPresent, "", []string{"it is in use until the kubelet removes its sandbox $ crictl inspectp s1"}, in(onTheNode, sandboxes("s1"))},
+		{"its sandbox is not ready", judge.SandboxPresent, "its sandbox is not ready", []string{
+			"its sandbox is not ready: the kubelet stops and removes it; if it does not, stop it by hand, and the error says why $ crictl stopp s1",
+			"once it is stopped, remove it, and a run releases the address if the plugin has not $ crictl rmp s1",
+		}, in(onTheNode, sandboxes("s1"), func(s *situation) { s.stopped = []string{"s1"} })},
 		{"another sandbox has it", judge.AddressInUse, "libcni's cache has it for pod node/s2", []string{"it is in use: libcni's cache has it for pod node/s2"},
 			in(onTheNode, func(s *situation) { s.attached = []ipam.Attachment{eth0("s2", ip1)} })},
 		{"another sandbox may have it", judge.Protected, "sandbox s2 may have the address: its entry /cache/s2 cannot be decoded: no JSON",

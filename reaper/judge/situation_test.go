@@ -62,6 +62,7 @@ type situation struct {
 	ledger ledger.Ledger
 
 	sandboxes []string // of the node; nil if they were not read
+	stopped   []string // of these, those that are not ready
 	attached  []ipam.Attachment
 	boot      string // of the node
 	endpoints map[ipam.PodRef]ipam.Endpoint
@@ -78,7 +79,7 @@ func (s situation) terms() policy.Policy {
 
 // lists returns what there is besides the store.
 func (s situation) lists() reapertest.Lists {
-	return reapertest.Lists{Pods: s.pods, Sets: s.sets, Nodes: s.nodes, Machines: s.guests, Sandboxes: s.sandboxes, Attachments: s.attached, Boot: s.boot}
+	return reapertest.Lists{Pods: s.pods, Sets: s.sets, Nodes: s.nodes, Machines: s.guests, Sandboxes: s.sandboxes, Attachments: s.attached, Stopped: s.stopped, Boot: s.boot}
 }
 
 // census takes the census of the situation.

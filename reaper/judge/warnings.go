@@ -151,6 +151,21 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 	return append(warnings, hidden...)
 }
 
+// NotReadyWarnings counts what sandboxes keep that are not ready, and says what ends that.
+func NotReadyWarnings(decisions []Decision) []string {
+	kept := 0
+	for _, d := range decisions {
+		if d.Reason == SandboxPresent && d.Note == stopped {
+			kept++
+		}
+	}
+	if kept == 0 {
+		return nil
+	}
+	return []string{printable.Counted(kept, "allocation") + " kept for sandboxes that are not ready, which crictl pods --state NotReady lists. " +
+		"If the kubelet does not end them, crictl stopp ID gives the addresses of one back, or says why that fails, and crictl rmp ID removes it"}
+}
+
 // ForeignWarnings names the nodes of stores that may be of other clusters, if anything on them is
 // held for that.
 func ForeignWarnings(decisions []Decision) []string {

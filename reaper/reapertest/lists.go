@@ -58,6 +58,7 @@ type Lists struct {
 	Sandboxes []string
 
 	Attachments []ipam.Attachment // of the sandboxes
+	Stopped     []string          // those of the sandboxes that are not ready
 	Boot        string            // of their node
 }
 
@@ -115,7 +116,7 @@ type runtime struct{ cluster }
 func (r runtime) Sandboxes(context.Context) ([]census.Sandbox, error) {
 	all := make([]census.Sandbox, len(r.lists.Sandboxes))
 	for i, id := range r.lists.Sandboxes {
-		all[i].ID, all[i].Pod = id, ipam.PodRef{Namespace: "node", Name: id}
+		all[i] = census.Sandbox{ID: id, Pod: ipam.PodRef{Namespace: "node", Name: id}, Ready: !slices.Contains(r.lists.Stopped, id)}
 		for _, a := range r.lists.Attachments {
 			if a.Sandbox == id {
 				all[i].Attachments = append(all[i].Attachments, a)
