@@ -117,7 +117,7 @@ func (m *messages) countFailures(err error) {
 func (m *messages) warnOfUndecoded(l ipam.Listing) {
 	named := min(len(l.Undecoded), printable.MaxNamed)
 	for _, err := range l.Undecoded[:named] {
-		m.warn(err.Error())
+		m.warn(printable.Error(err))
 	}
 	if more := len(l.Undecoded) - named; more > 0 {
 		m.warn(fmt.Sprintf("%s: %s cannot be decoded: -o json lists them", l.Backend, printable.Counted(more, "more object")))

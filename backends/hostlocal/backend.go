@@ -6,14 +6,18 @@ package hostlocal
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -27,6 +31,8 @@ type Backend struct {
 	// sizes has how many allocations each group known to libcni has, as last listed.
 	sizes atomic.Pointer[map[string]int]
 
+	flannelDir string // has flannel's file. Tests replace it
+
 	// fileSystem returns the magic number of the file system that a folder is on. Tests replace it.
 	fileSystem func(*folder) (uint32, error)
 
@@ -39,6 +45,7 @@ type Backend struct {
 func New(s Settings) *Backend {
 	b := &Backend{
 		settings:   s.withDefaults(),
+		flannelDir: "/run/flannel",
 		fileSystem: (*folder).fileSystem,
 		room:       semaphore.NewWeighted(delsAtOnce),
 	}
@@ -67,6 +74,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			}
 		}
 		l := listing{Backend: b, networkDirs: p, sizes: make(map[string]int)}
+		l.leased, l.damaged, l.unlisted = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 		for _, dir := range p.dataDirs {
 			for pool, err := range l.dataDir(ctx, dir) {
 				var ofPool *ipam.PoolError
@@ -75,9 +83,19 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				}
 			}
 		}
+		if err := l.addCache(ctx, nil); err != nil {
+			yield(ipam.Pool{}, err)
+			return
+		}
 		b.sizes.Store(&l.sizes)
-		if !l.found {
+		if !l.found && len(l.unlisted) == 0 {
 			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(p.dataDirs, ", ")))
+			return
+		}
+		for _, err := range l.beside() {
+			if !yield(ipam.Pool{}, err) {
+				return
+			}
 		}
 	}
 }
@@ -88,6 +106,11 @@ type listing struct {
 	networkDirs
 	found bool           // a data folder exists
 	sizes map[string]int // see Backend
+
+	leased map[string]bool // the sandboxes of leases
+
+	// By libcni's cache: its entries that cannot be decoded, and the folders of networks that are in no data folder.
+	damaged, unlisted map[string]bool
 }
 
 // dataDir yields the pools of one data folder. An error other than an *ipam.PoolError ends the
@@ -212,7 +235,8 @@ func (b *Backend) shared(d *folder) (string, error) {
 	return fmt.Sprintf("its folder is on %s, which is not known to be this node's alone: another node may have written the lease", name), nil
 }
 
-// addCache adds what libcni's cache knows to the allocations. They were read earlier.
+// addCache adds what libcni's cache knows to the allocations. They were read earlier. Without any, it notes what
+// the cache has of other sandboxes.
 func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
 	known, err := openCache(l.settings.CacheDir)
 	if err != nil {
@@ -224,11 +248,55 @@ func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
 		return err
 	}
 	for i, a := range all {
-		if explain(entries[a.Owner.Sandbox], &all[i]) {
+		l.leased[a.Owner.Sandbox] = true
+		if l.explain(entries[a.Owner.Sandbox], &all[i]) {
 			l.sizes[a.Group]++
 		}
 	}
+	for id, files := range entries {
+		if len(all) == 0 && !l.leased[id] {
+			l.explain(files, &ipam.Allocation{Owner: ipam.Owner{Sandbox: id}})
+		}
+	}
 	return nil
+}
+
+// note notes what an entry says that is no allocation.
+func (l *listing) note(at cacheFile, e cached) {
+	// A younger one may just be written, and the name of another is none that a shell takes as it is.
+	if e.Kind == "" && time.Since(e.mtime) > time.Minute && networkName.MatchString(at.name) {
+		l.damaged[at.path()] = true
+	}
+	for _, pool := range e.pools(nil) {
+		if !l.has(pool.Name) {
+			l.unlisted[pool.Name] = true
+		}
+	}
+}
+
+// beside says what libcni's cache has beside leases. A folder that is not listed is not opened: tenants write
+// attachments, and with them any path.
+func (l *listing) beside() (errs []error) {
+	if files := slices.Sorted(maps.Keys(l.damaged)); len(files) > 0 {
+		errs = append(errs, &ipam.ObjectError{Object: "libcni's cache", Err: fmt.Errorf("%d of its entries cannot be decoded, and may hold leases. "+
+			"Stop those of their sandboxes that crictl pods lists: the kubelet makes new ones. Once nothing of the old ones runs any more, this removes the entries: "+
+			`for f in %s; do grep -qs "$(echo "$f" | grep -oE '[0-9a-f]{64}')" /proc/[0-9]*/cgroup || rm "$f"; done`,
+			len(files), strings.Join(files, " "))})
+	}
+	folders := slices.Sorted(maps.Keys(l.unlisted))
+	if len(folders) == 0 {
+		return errs
+	}
+	var names []string
+	dirs := slices.Clone(l.settings.DataDirs)
+	for _, folder := range folders {
+		names = append(names, path.Base(folder))
+		dirs = append(dirs, path.Dir(folder))
+	}
+	line, _ := json.Marshal(slices.Compact(dirs)) // strings have no error
+	return append(errs, &ipam.ObjectError{Object: "not listed", NotListed: names, Err: fmt.Errorf(
+		"%s, where by libcni's cache host-local keeps leases. Whoever writes a network attachment chooses such a folder. "+
+			"If it is right, mount it where this is a pod, and write into the policy, below backends.hostlocal: dataDirs: %s", strings.Join(folders, ", "), line)})
 }
 
 // sorted sorts the allocations by address. A folder that changes while it is read may yield a
@@ -258,8 +326,8 @@ func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, 
 	for _, pool := range pools {
 		n := p.own[pool.Name]
 		first, usable, ok := n.size()
-		if !ok && n.byFlannel() {
-			first, usable, ok = network{ranges: b.settings.subnetsOf(pool)}.size()
+		if !ok && len(n.ranges) > 0 { // a word is in the place of a range
+			first, usable, ok = network{ranges: b.flannelRanges(pool)}.size()
 		}
 		all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: ok, Usable: usable, Pools: []string{pool.Name}})
 	}

@@ -154,7 +154,7 @@ func (c cache) find(network string, of attachment) (cached, error) {
 
 // explain adds to an allocation what its container's entries say: its pod, its time, and
 // evidence that keeps it. It reports whether there is an entry.
-func explain(entries []cacheFile, a *ipam.Allocation) bool {
+func (l *listing) explain(entries []cacheFile, a *ipam.Allocation) bool {
 	var files, namespaces []string
 	attached, decoded := false, false
 	for _, at := range entries {
@@ -168,6 +168,7 @@ func explain(entries []cacheFile, a *ipam.Allocation) bool {
 			a.Protected = cmp.Or(a.Protected, fmt.Sprintf("libcni's cache may say that it is young, and could not be read: %v", err))
 			continue
 		}
+		l.note(at, e)
 		if e.mtime.After(a.Created) {
 			a.Created = e.mtime
 		}

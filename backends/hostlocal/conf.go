@@ -129,8 +129,8 @@ func (c conf) networks(name string, byName func(nameOrFile string) (conf, bool),
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
 		own.local, own.idle = true, c.idle()
 	}
-	if c.Type == flannel {
-		own.ranges = []span{{Subnet: flannel}}
+	if c.Type == "flannel" {
+		own.ranges = []span{{Subnet: "of flannel"}} // a word, as canal has usePodCidr
 	}
 	all := []network{own}
 	for _, p := range c.Plugins {

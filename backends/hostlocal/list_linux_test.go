@@ -2,16 +2,19 @@ package hostlocal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -157,7 +160,7 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			}
 			pools, errs := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if (a.Protected != "") != (tt.want != "") || !strings.Contains(a.Protected, tt.want) || len(errs) > 0 {
+			if (a.Protected != "") != (tt.want != "") || !strings.Contains(a.Protected, tt.want) || (len(errs) > 0) != (tt.beside == "x") {
 				t.Errorf("it is protected by %q, want %q; errors %v", a.Protected, tt.want, errs)
 			}
 			if unseen := tt.want != exists && tt.want != gone; a.UntilBoot != unseen {
@@ -204,7 +207,7 @@ func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 	const args = `"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]`
 	for name, content := range map[string]string{
-		"no JSON": "x", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`,
+		"no JSON": "x", "emptied by a power cut": "", "a result of libcni before 0.8": `{"cniVersion": "0.3.1", "ips": []}`,
 		"another container": `{"kind": "cniCacheV1", "containerId": "other", "ifName": "eth0", "networkName": "a", ` + args + `}`,
 		"another network":   `{"kind": "cniCacheV1", "containerId": "` + id + `", "ifName": "eth0", "networkName": "b", ` + args + `}`,
 	} {
@@ -234,6 +237,104 @@ func TestCacheThatCannotBeReadKeeps(t *testing.T) {
 	}
 	if last == nil {
 		t.Error("the listing goes on without libcni's cache")
+	}
+}
+
+// Promise 7. All entries that cannot be decoded are in one error, with one command, whether or not the sandbox
+// has a lease. An entry that may just be written is not among them.
+func TestDamagedEntriesAreNamedTogether(t *testing.T) {
+	n := newNode(t)
+	other := strings.Repeat("0", len(id))
+	for _, ip := range []string{"10.97.0.1", "fd00::1"} {
+		n.write("networks/a/"+ip, id+"\r\neth0")
+	}
+	n.must(n.remember("b", ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "net1"}))
+	n.write("cache/results/a-"+id+"-eth0", "")
+	n.write("cache/multus/results/a-"+other+"-net1", "{")
+	n.write("cache/results/$(reboot)-"+other+"-eth0", "")
+	n.since = 10 * time.Second
+	n.write("cache/results/a-"+other+"-eth0", "")
+	_, errs := n.list()
+	if len(errs) != 1 {
+		t.Fatalf("the errors are %v, want one", errs)
+	}
+	object, is := errors.AsType[*ipam.ObjectError](errs[0])
+	if !is || object.NotListed != nil || !strings.HasPrefix(errs[0].Error(), "libcni's cache: 2 of its entries cannot be decoded, ") {
+		t.Errorf("the error is %v", errs[0])
+	}
+	_, command, _ := strings.Cut(errs[0].Error(), "removes the entries: ")
+	command = strings.ReplaceAll(command, "/proc/[0-9]*/cgroup", n.path("cgroup")) // as if the sandbox ran
+	n.write("cgroup", "0::/kubepods.slice/cri-containerd-"+id+".scope")
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s", command, err, out)
+	}
+	for name, want := range map[string]bool{"results/a-" + id + "-eth0": true, "results/b-" + id + "-net1": true, "multus/results/a-" + other + "-net1": false, "results/a-" + other + "-eth0": true} {
+		if _, err := os.Lstat(n.path("cache/" + name)); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+		}
+	}
+}
+
+// Promise 11. Networks of which libcni's cache says that host-local keeps them elsewhere are named with the line that
+// adds their folders, and these are not opened: anyone may write an attachment.
+func TestDataFolderThatOnlyAnAttachmentNamesIsNotListed(t *testing.T) {
+	for _, tt := range []struct {
+		name, dataDir string // by which an entry has it
+		configured    string // another folder of the policy
+		want          bool
+	}{
+		{"elsewhere", "elsewhere", "", true},
+		{"a path that would end the line of the policy", `else"], x: [`, "", true},
+		{"in the policy", "elsewhere", "elsewhere", false},
+		{"by another name of a folder", "link", "", false},
+		{"the default", "", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			n.must(os.Symlink(n.path("networks"), n.path("link")))
+			n.write("elsewhere/lan/192.168.1.200", id+"\r\nnet1")
+			if tt.want {
+				n.must(os.RemoveAll(n.path("networks"))) // nor need there be another
+			}
+			dataDir := tt.dataDir
+			if dataDir != "" {
+				dataDir = n.path(dataDir)
+			}
+			for i, plugin := range []string{"host-local", "host-local", "whereabouts"} {
+				network := []string{"lan", "lan2", "lan3"}[i]
+				config, err := json.Marshal(map[string]any{"name": network, "type": "macvlan", "ipam": map[string]any{"type": plugin, "dataDir": dataDir}})
+				n.must(err)
+				entry, err := json.Marshal(cached{Kind: "cniCacheV1", ContainerID: id, IfName: fmt.Sprint("net", i), NetworkName: network, Config: config})
+				n.must(err)
+				n.write("cache/multus/results/"+network+"-"+id+"-net"+fmt.Sprint(i), string(entry))
+			}
+			s := n.settings()
+			if tt.configured != "" {
+				s.DataDirs = append(s.DataDirs, n.path(tt.configured))
+			}
+			n.write("net.d/10-pods.conflist", `{"name": "pods", "type": "bridge", "ipam": {"type": "calico-ipam"}}`)
+			inv := ipam.TakeInventory(t.Context(), []ipam.Backend{New(s)}, func(string) bool { return false })
+			l := inv.Listings[0]
+			if !tt.want {
+				if len(l.Undecoded) > 0 {
+					t.Errorf("it is told %v", l.Undecoded)
+				}
+				return
+			}
+			if l.Status != ipam.StatusOK || len(l.Pools) > 0 || len(l.Undecoded) != 1 {
+				t.Fatalf("the listing is %+v", l)
+			}
+			object, _ := errors.AsType[*ipam.ObjectError](l.Undecoded[0])
+			if diff := cmp.Diff([]string{"lan", "lan2"}, object.NotListed); diff != "" {
+				t.Errorf("networks (-want +got):\n%s", diff)
+			}
+			_, line, _ := strings.Cut(object.Error(), "dataDirs: ")
+			var dirs []string
+			n.must(yaml.Unmarshal([]byte(line), &dirs))
+			if diff := cmp.Diff([]string{n.path("networks"), dataDir}, dirs); diff != "" {
+				t.Errorf("dataDirs (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

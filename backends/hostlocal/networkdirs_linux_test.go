@@ -151,7 +151,9 @@ func TestRangeThatFlannelChose(t *testing.T) {
 			if len(errs) > 0 || pools[n.path("networks/pods")].Range.IsValid() {
 				t.Errorf("errors %v; what decides has the range %v", errs, pools[n.path("networks/pods")].Range)
 			}
-			networks, err := New(n.settings()).Survey(t.Context(), slices.Collect(maps.Values(pools)))
+			b := New(n.settings())
+			b.flannelDir = n.path("flannel")
+			networks, err := b.Survey(t.Context(), slices.Collect(maps.Values(pools)))
 			got := make(map[string]string)
 			for _, network := range networks {
 				got[network.Name] = ""

@@ -50,7 +50,7 @@ func newNode(t *testing.T) *node {
 func (n *node) settings() Settings {
 	return Settings{
 		DataDirs: []string{n.path("networks")}, ConfDir: n.path("net.d"), CacheDir: n.path("cache"),
-		BinDirs: []string{n.path("bin")}, Networks: []string{"a", "b", "c"}, flannelDir: n.path("flannel"),
+		BinDirs: []string{n.path("bin")}, Networks: []string{"a", "b", "c"},
 	}
 }
 

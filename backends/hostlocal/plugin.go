@@ -45,8 +45,6 @@ type Settings struct {
 	// container runtime's configuration does not have them. Their folders must be this node's
 	// alone.
 	Networks []string `json:"networks,omitzero"`
-
-	flannelDir string // has subnet.env. Tests replace it
 }
 
 // withDefaults returns the settings with a value in each field but Networks.
@@ -59,9 +57,6 @@ func (s Settings) withDefaults() Settings {
 	}
 	if s.CacheDir == "" {
 		s.CacheDir = "/var/lib/cni"
-	}
-	if s.flannelDir == "" {
-		s.flannelDir = "/run/flannel"
 	}
 	if len(s.BinDirs) == 0 {
 		s.BinDirs = []string{"/opt/cni/bin"}

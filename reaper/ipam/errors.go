@@ -57,7 +57,11 @@ func (e *PoolError) Unwrap() error { return e.Err }
 type ObjectError struct {
 	Object string       // its kind and name
 	Range  netip.Prefix // of such a pool; otherwise not valid
-	Err    error
+
+	// NotListed are networks whose pools the backend does not list. Then nothing else is wrong.
+	NotListed []string
+
+	Err error
 }
 
 // Error names the object and the cause.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -146,6 +147,10 @@ func backendsOf(inv ipam.Inventory) []BackendReport {
 			b.Failures = append(b.Failures, printable.Error(err))
 		}
 		for _, err := range l.Undecoded {
+			if object, is := errors.AsType[*ipam.ObjectError](err); is && object.NotListed != nil {
+				b.NotListed = object.NotListed
+				continue
+			}
 			b.Undecoded = append(b.Undecoded, printable.Error(err))
 		}
 		backends = append(backends, b)

@@ -30,11 +30,11 @@ func NewLayout(inv ipam.Inventory) Layout {
 			}
 		}
 		for _, p := range l.Pools {
-			around, networked := ranges[p.Name]
-			if !p.Range.IsValid() {
-				p.Range = around
+			known := p.Range.IsValid()
+			if !known {
+				p.Range, known = ranges[p.Name]
 			}
-			if networked || p.Range.IsValid() {
+			if known {
 				layout.Pools = append(layout.Pools, PoolReport{
 					Backend: l.Backend, Name: p.Name, Range: rangeText(p.Range), Node: p.Node,
 					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),

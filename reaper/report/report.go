@@ -207,6 +207,9 @@ type BackendReport struct {
 	// name only the first ones.
 	Undecoded []string `json:"undecoded,omitempty"`
 
+	// NotListed are networks of the store whose pools were not listed, as a warning says.
+	NotListed []string `json:"notListed,omitempty"`
+
 	Counts
 }
 
@@ -473,16 +476,17 @@ func reasons(counts []ReasonCount) string {
 	return strings.Join(parts, ", ")
 }
 
-// alsoUnknown names the stores that could not be listed, for the end of the bottom line.
+// alsoUnknown names the stores and networks that were not listed, for the end of the bottom line.
 func (r Report) alsoUnknown() string {
 	var names []string
 	for _, b := range r.Backends {
 		if b.Status == ipam.StatusFailed {
 			names = append(names, b.Name)
 		}
+		names = append(names, b.NotListed...)
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return "; unknown in " + strings.Join(names, ", ")
+	return "; unknown in " + printable.Some(names)
 }
