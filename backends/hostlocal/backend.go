@@ -73,8 +73,14 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				return
 			}
 		}
-		l := listing{Backend: b, networkDirs: p, sizes: make(map[string]int)}
-		l.leased, l.damaged, l.unlisted = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+		l := listing{
+			Backend:     b,
+			networkDirs: p,
+			sizes:       make(map[string]int),
+			leased:      make(map[string]bool),
+			damaged:     make(map[string]bool),
+			unlisted:    make(map[string]bool),
+		}
 		for _, dir := range p.dataDirs {
 			for pool, err := range l.dataDir(ctx, dir) {
 				var ofPool *ipam.PoolError
@@ -88,11 +94,16 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			return
 		}
 		b.sizes.Store(&l.sizes)
-		if !l.found && len(l.unlisted) == 0 {
-			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(p.dataDirs, ", ")))
+		beside := l.beside()
+		if !l.found {
+			lacks := strings.Join(p.dataDirs, ", ")
+			for _, err := range beside {
+				lacks += "; " + err.Error()
+			}
+			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, lacks))
 			return
 		}
-		for _, err := range l.beside() {
+		for _, err := range beside {
 			if !yield(ipam.Pool{}, err) {
 				return
 			}
@@ -279,7 +290,7 @@ func (l *listing) note(at cacheFile, e cached) {
 func (l *listing) beside() (errs []error) {
 	if files := slices.Sorted(maps.Keys(l.damaged)); len(files) > 0 {
 		errs = append(errs, &ipam.ObjectError{Object: "libcni's cache", Err: fmt.Errorf("%d of its entries cannot be decoded, and may hold leases. "+
-			"Stop those of their sandboxes that crictl pods lists: the kubelet makes new ones. Once nothing of the old ones runs any more, this removes the entries: "+
+			"Stop those of their sandboxes that crictl pods lists: the kubelet makes new ones for their pods. Once nothing of the old ones runs any more, this removes the entries: "+
 			`for f in %s; do grep -qs "$(echo "$f" | grep -oE '[0-9a-f]{64}')" /proc/[0-9]*/cgroup || rm "$f"; done`,
 			len(files), strings.Join(files, " "))})
 	}
@@ -295,7 +306,7 @@ func (l *listing) beside() (errs []error) {
 	}
 	line, _ := json.Marshal(slices.Compact(dirs)) // strings have no error
 	return append(errs, &ipam.ObjectError{Object: "not listed", NotListed: names, Err: fmt.Errorf(
-		"%s, where by libcni's cache host-local keeps leases. Whoever writes a network attachment chooses such a folder. "+
+		"%s, where by libcni's cache host-local keeps leases. Whoever writes a network attachment can choose such a folder. "+
 			"If it is right, mount it where this is a pod, and write into the policy, below backends.hostlocal: dataDirs: %s", strings.Join(folders, ", "), line)})
 }
 
@@ -326,7 +337,7 @@ func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, 
 	for _, pool := range pools {
 		n := p.own[pool.Name]
 		first, usable, ok := n.size()
-		if !ok && len(n.ranges) > 0 { // a word is in the place of a range
+		if !ok && (n.flannel || len(n.ranges) > 0) { // canal has a word in the place of a range
 			first, usable, ok = network{ranges: b.flannelRanges(pool)}.size()
 		}
 		all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: ok, Usable: usable, Pools: []string{pool.Name}})

@@ -114,6 +114,7 @@ type network struct {
 	ranges  []span // of host-local
 	local   bool   // host-local gives its addresses
 	idle    bool   // the configuration says that no address comes from there
+	flannel bool   // flannel chooses the ranges
 }
 
 // networks returns the networks of a configuration, or of a part of one, including those it
@@ -124,13 +125,10 @@ func (c conf) networks(name string, byName func(nameOrFile string) (conf, bool),
 		return nil
 	}
 	name = cmp.Or(c.Name, name)
-	own := network{name: name}
+	own := network{name: name, flannel: c.Type == "flannel"}
 	if c.IPAM.Type == hostLocal {
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
 		own.local, own.idle = true, c.idle()
-	}
-	if c.Type == "flannel" {
-		own.ranges = []span{{Subnet: "of flannel"}} // a word, as canal has usePodCidr
 	}
 	all := []network{own}
 	for _, p := range c.Plugins {

@@ -12,8 +12,8 @@ import (
 // flannelRanges returns the ranges that flannel chose for a network: those in its file, or else those that its
 // plugin saved for the newest lease for which it did. It returns none if neither can be read.
 func (b *Backend) flannelRanges(pool ipam.Pool) (all []span) {
-	for line := range strings.Lines(string(contentOf(b.flannelDir, "subnet.env"))) {
-		name, subnet, _ := strings.Cut(strings.TrimSpace(line), "=")
+	for _, line := range strings.Fields(string(contentOf(b.flannelDir, "subnet.env"))) {
+		name, subnet, _ := strings.Cut(line, "=")
 		if name == "FLANNEL_SUBNET" || name == "FLANNEL_IPV6_SUBNET" {
 			all = append(all, span{Subnet: subnet})
 		}
@@ -24,8 +24,7 @@ func (b *Backend) flannelRanges(pool ipam.Pool) (all []span) {
 			break
 		}
 		var saved conf
-		err := json.Unmarshal(contentOf(b.settings.CacheDir+"/flannel", a.Owner.Sandbox), &saved)
-		if err == nil && saved.Name == path.Base(pool.Name) {
+		if json.Unmarshal(contentOf(b.settings.CacheDir+"/flannel", a.Owner.Sandbox), &saved) == nil && saved.Name == path.Base(pool.Name) {
 			all = saved.IPAM.spans()
 		}
 	}

@@ -2,6 +2,7 @@ package hostlocal
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -293,9 +294,6 @@ func TestDataFolderThatOnlyAnAttachmentNamesIsNotListed(t *testing.T) {
 			n := newNode(t)
 			n.must(os.Symlink(n.path("networks"), n.path("link")))
 			n.write("elsewhere/lan/192.168.1.200", id+"\r\nnet1")
-			if tt.want {
-				n.must(os.RemoveAll(n.path("networks"))) // nor need there be another
-			}
 			dataDir := tt.dataDir
 			if dataDir != "" {
 				dataDir = n.path(dataDir)
@@ -342,9 +340,16 @@ func TestNoDataFolderIsNoStore(t *testing.T) {
 	n := newNode(t)
 	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "flannel"}]}`)
 	n.must(os.RemoveAll(n.path("networks")))
-	if _, errs := n.list(); len(errs) != 1 || !errors.Is(errs[0], ipam.ErrNotInstalled) {
-		t.Errorf("the errors are %v, want ErrNotInstalled", errs)
+	is := func(says string) {
+		t.Helper()
+		if _, errs := n.list(); len(errs) != 1 || !errors.Is(errs[0], ipam.ErrNotInstalled) || !strings.Contains(errs[0].Error(), says) {
+			t.Errorf("the errors are %v, want ErrNotInstalled that says %q", errs, says)
+		}
 	}
+	is(n.path("networks"))
+	n.write("cache/multus/results/lan-"+id+"-net1", `{"kind": "cniCacheV1", "containerId": "`+id+`", "networkName": "lan", "ifName": "net1", "config": "`+
+		base64.StdEncoding.EncodeToString([]byte(`{"name": "lan", "ipam": {"type": "host-local", "dataDir": "/run/cni"}}`))+`"}`)
+	is("; not listed: /run/cni/lan, ")
 }
 
 // Promise 2. A listing that ends early is an error, even between two folders.

@@ -69,6 +69,7 @@ func readNetworkDirs(s Settings) (networkDirs, error) {
 					}
 					// Another plugin of the list may have ranges there.
 					n.ranges = append(slices.Clone(p.own[folder].ranges), n.ranges...)
+					n.flannel = n.flannel || p.own[folder].flannel
 					p.own[folder] = n
 				}
 			}

@@ -192,17 +192,17 @@ func (c Census) Away() []Node { return c.away }
 // OnNode reports whether the sandboxes of a node were read.
 func (c Census) OnNode() bool { return c.sandboxes.read }
 
-// Sandbox returns the sandbox of the node whose ID begins with the given one, and whether there is one. Of
-// several, it is one that is ready.
-func (c Census) Sandbox(id string) (found Sandbox, exists bool) {
+// Sandbox returns the sandbox of the node whose ID begins with the given one; the zero Sandbox if there is none.
+// Of several, it is one that is ready.
+func (c Census) Sandbox(id string) (found Sandbox) {
 	at, _ := slices.BinarySearchFunc(c.sandboxes.all, id, func(s Sandbox, id string) int { return strings.Compare(s.ID, id) })
 	for _, s := range c.sandboxes.all[at:] {
 		if found.Ready || !strings.HasPrefix(s.ID, id) {
 			break
 		}
-		found, exists = s, true
+		found = s
 	}
-	return found, exists
+	return found
 }
 
 // Boot identifies the boot of the node whose sandboxes were read; empty if it is not known.

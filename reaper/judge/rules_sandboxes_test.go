@@ -151,5 +151,5 @@ func TestSandboxThatIsNotReadyKeepsAndIsCounted(t *testing.T) {
 	decisions := s.judge(t, noon)
 	equal(t, "verdict", decisionOf(decisions[0]), decision{judge.InUse, judge.SandboxPresent, "its sandbox is not ready"})
 	equal(t, "warnings", judge.NotReadyWarnings(decisions), []string{"1 allocation kept for sandboxes that are not ready, which crictl pods --state NotReady lists. " +
-		"If the kubelet does not end them, crictl stopp ID gives the addresses of one back, or says why that fails, and crictl rmp ID removes it"})
+		"If the kubelet does not end them, crictl stopp ID stops one or says why that fails, and crictl rmp ID removes it: a run then releases what its plugin left"})
 }

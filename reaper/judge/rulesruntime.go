@@ -48,9 +48,9 @@ func noSandboxList(c *Case) (Ruling, bool) {
 const stopped = "its sandbox is not ready"
 
 func sandboxPresent(c *Case) (Ruling, bool) {
-	sandbox, exists := c.census.Sandbox(c.Owner.Sandbox)
+	sandbox := c.census.Sandbox(c.Owner.Sandbox)
 	switch has := "it has the sandbox " + c.Owner.Sandbox; {
-	case c.Blank || !exists:
+	case c.Blank || sandbox.ID == "":
 		return noMatch()
 	case sandbox.Ready:
 		return match("", Evidence{fromRuntime, has})

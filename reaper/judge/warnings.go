@@ -155,7 +155,7 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 func NotReadyWarnings(decisions []Decision) []string {
 	kept := 0
 	for _, d := range decisions {
-		if d.Reason == SandboxPresent && d.Note == stopped {
+		if d.Note == stopped {
 			kept++
 		}
 	}
@@ -163,7 +163,7 @@ func NotReadyWarnings(decisions []Decision) []string {
 		return nil
 	}
 	return []string{printable.Counted(kept, "allocation") + " kept for sandboxes that are not ready, which crictl pods --state NotReady lists. " +
-		"If the kubelet does not end them, crictl stopp ID gives the addresses of one back, or says why that fails, and crictl rmp ID removes it"}
+		"If the kubelet does not end them, crictl stopp ID stops one or says why that fails, and crictl rmp ID removes it: a run then releases what its plugin left"}
 }
 
 // ForeignWarnings names the nodes of stores that may be of other clusters, if anything on them is
