@@ -12,7 +12,7 @@ import (
 // flannelRanges returns the ranges that flannel chose for a network: those in its file, or else those that its
 // plugin saved for the newest lease for which it did. It returns none if neither can be read.
 func (b *Backend) flannelRanges(pool ipam.Pool) (all []span) {
-	for _, line := range strings.Fields(string(contentOf(b.flannelDir, "subnet.env"))) {
+	for line := range strings.FieldsSeq(string(contentOf(b.flannelDir, "subnet.env"))) {
 		name, subnet, _ := strings.Cut(line, "=")
 		if name == "FLANNEL_SUBNET" || name == "FLANNEL_IPV6_SUBNET" {
 			all = append(all, span{Subnet: subnet})
