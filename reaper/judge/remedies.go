@@ -137,7 +137,6 @@ const (
 	standsIn  = "it is in use: {note}"
 	inherits  = "when the pod ends, its plugin returns it, or a run finds that it leaked"
 	newer     = "use a version of ip-reaper that knows the field: {note}"
-	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
 
@@ -270,7 +269,7 @@ func fence(s Subject) []Remedy {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
 			s.Owner.Node = name
 			remedies = append(remedies, s.fill(Remedy{
-				"or fence it, once you are sure that nothing runs on {node} any more (needs rights on nodes)",
+				"or fence it, once you are sure that nothing runs on {node} any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes)",
 				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 			}, Remedy{
 				"or, if its machine is gone for good or has joined again under another name, delete {node} (needs rights on nodes)",
@@ -308,13 +307,21 @@ func leaveTunnel(s Subject) []Remedy {
 	)
 }
 
+// unprotect is for what something outside the store keeps, or may keep.
+func unprotect(s Subject) []Remedy {
+	if strings.Contains(s.Note, ipam.UnreadSays) {
+		return say("add that list to the files, or ask the cluster: {note}")(s)
+	}
+	return say("if nothing needs the address, edit or delete what protects it: {note}")(s)
+}
+
 // leave is for allocations of nodes that may be of another cluster. The evidence names the node.
 func leave(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"if another cluster keeps its addresses in this store, leave it: only a run there can tell", ""})
 	for _, one := range s.Evidence {
 		if name, ok := strings.CutPrefix(one.Source, fromStoreNode); ok {
 			s.Owner.Node = name
-			remedies = append(remedies, s.fill(Remedy{"or, if the machine {node} is gone for good, delete its node from the store", "calicoctl delete node {node}"})...)
+			remedies = append(remedies, s.fill(Remedy{"or, if no other cluster uses the store and the machine {node} is gone for good, delete its node, with all that its pods had", "calicoctl delete node {node}"})...)
 		}
 	}
 	return append(remedies, s.fill(Remedy{"or, if the store is this cluster's alone, set nodes.foreign to release in the policy", ""})...)
@@ -343,6 +350,6 @@ func (s Subject) ofDecision() []Remedy {
 	case s.Reason == SiblingKept:
 		return say("it goes with its sibling: {note}")(s)
 	default:
-		return say(unprotect)(s)
+		return unprotect(s)
 	}
 }

@@ -55,7 +55,7 @@ func Rules() []Rule {
 			"Its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
 		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; to release all the same, raise limits.minEntries for one run, below which maxFraction and maxPodDrop do not apply either"),
 			"Its store is outside the API server (Calico in etcd) and has at least `limits.minEntries` addresses, and no pod shows an address that the store has for it: it may be the store of another cluster."},
-	}, keptRules(say(unprotect), advise(Remedy{newer, ""}, Remedy{"or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy", ""})), []Rule{
+	}, keptRules(unprotect, advise(Remedy{newer, ""}, Remedy{"or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy", ""})), []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},
 		{PodReplaced, Orphaned, true, when(replacedPod), wait,

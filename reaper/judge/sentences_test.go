@@ -90,7 +90,7 @@ const (
 	again2m   = "--grace-period=60s --wait=2m --dry-run"
 	again6m   = "--grace-period=60s --wait=6m --dry-run"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
-	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
 	readyN1   = "wait until the node is ready again"
 	lookN1    = "check on that node whether its sandbox still runs $ crictl pods --namespace default --name web"
@@ -198,7 +198,7 @@ func sentences() []sentence {
 			in(launched, guests(census.VirtualMachine{Namespace: "default", Name: "db"}))},
 		{"another cluster may have its node", judge.NodeForeign, "the store has the node b1, and the list of nodes does not", []string{
 			"if another cluster keeps its addresses in this store, leave it: only a run there can tell",
-			"or, if the machine b1 is gone for good, delete its node from the store $ calicoctl delete node b1",
+			"or, if no other cluster uses the store and the machine b1 is gone for good, delete its node, with all that its pods had $ calicoctl delete node b1",
 			"or, if the store is this cluster's alone, set nodes.foreign to release in the policy",
 		}, in(storeNode(ipam.StoreNode{Name: "b1", Node: "b1"}), nodes(ready("n1")))},
 		{"its node is not ready", judge.NodeUnreachable, "node n1 is not ready", []string{readyN1, taintN1, deleteN1}, in(onNode1, nodes(notReady("n1")))},

@@ -146,6 +146,9 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		for i, n := range networks {
 			p := &places[i]
 			p.Told, p.OnlyTold = told(n), !wanted(n)
+			if pools := a.poolsOf(n); slices.Contains(pools, n.Name) || slices.Contains(pools, n.Range) {
+				p.By = "" // a pool that is named is used without its selectors (determinePools in libcalico-go's ipam)
+			}
 			if p.OnlyTold {
 				p.Leaks = nil // whoever writes an event chooses no command
 			}

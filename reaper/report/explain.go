@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -222,7 +221,7 @@ func (x *Explanation) addEnd(a Asking) {
 		case a.Deletion != nil:
 			e.Remedies = slices.Insert(e.Remedies, 0, judge.Remedy{Says: "its pod is " + a.Why})
 		case a.Restart && !used:
-			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, its plugin returns it, or a run finds that it leaked"}}
+			e.Remedies = []judge.Remedy{{Says: "its pod may run without it, and is not known to use it: once the pod is deleted, a run finds that it leaked, unless a pod of that name takes it"}}
 		}
 	}
 }
@@ -241,29 +240,25 @@ func (x *Explanation) addSilentNode(r Report, e *Explained, command []string) {
 // addTries says of a pod that waits that it holds more addresses of a network than it asks for, and shows none of
 // them: each try to start it may have taken one.
 func (x *Explanation) addTries(r Report, a Asking, command []string) {
-	if !a.Waits || r.Living == nil {
+	if !a.Waits {
 		return
 	}
-	pod, _ := r.Living.Pod(ipam.PodRef{Namespace: a.Namespace, Name: a.Pod})
+	pod := ipam.PodRef{Namespace: a.Namespace, Name: a.Pod}
 	for _, n := range r.Networks {
-		pools := n.refs()
-		asks := a.asks(n)
-		held := make(map[string]bool)
-		var of []*Explained
-		for i := range x.Found {
-			e := &x.Found[i]
-			ip, err := netip.ParseAddr(e.IP)
-			if pools[e.pool()] && err == nil && e.Verdict == judge.InUse && e.Owner.PodRef() == pod.Ref && !pod.Shows(ip) {
-				held[e.IP] = true
-				of = append(of, e)
-			}
+		pools, asks := n.refs(), a.asks(n)
+		found := func(e Explained) bool { return pools[e.pool()] && e.Owner.PodRef() == pod }
+		if !slices.ContainsFunc(x.Found, found) {
+			continue
 		}
+		held := r.unshown(n)[pod]
 		if len(held) <= asks {
 			continue
 		}
-		says := fmt.Sprintf("%d addresses of %s name this pod, which asks for %d there and shows none of them: its tries, or earlier pods of its name, took them. Delete it, and a run finds what leaked", len(held), n.Name, asks)
-		for _, e := range of {
-			e.Remedies = r.subject(e.Entry, command).DeletePod(says)
+		says := fmt.Sprintf("%d addresses of %s name this pod, which asks for %d there and shows none of them: its tries, or earlier pods of its name, took them. Delete it, and a run finds what leaked, unless a pod of that name comes back: first scale down what makes it", len(held), n.Name, asks)
+		for i := range x.Found {
+			if e := &x.Found[i]; found(*e) && held[e.IP] {
+				e.Remedies = r.subject(e.Entry, command).DeletePod(says)
+			}
 		}
 	}
 }
@@ -358,23 +353,28 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 			Blocks:      n.Blocks,
 			Attachments: n.Attachments,
 			Withheld:    n.withheldBy(),
-			Unshown:     r.unshown(n),
 			Leaks:       r.leaksIn(n, command),
 		}
 		if n.isPart() {
 			p.Part = n.Parts[0].Ranges
 		}
+		for pod, ips := range r.unshown(n) {
+			if len(ips) > 1 {
+				p.Unshown = append(p.Unshown, pod.String())
+			}
+		}
+		slices.Sort(p.Unshown)
 		all = append(all, p)
 	}
 	return all
 }
 
-// unshown returns the pods that hold several addresses of a network, and show none of them.
-func (r Report) unshown(n NetworkReport) []string {
+// unshown returns the addresses in use of a network that their pods, which exist, do not show.
+func (r Report) unshown(n NetworkReport) map[ipam.PodRef]map[string]bool {
 	if r.Living == nil {
 		return nil
 	}
-	pools, held := n.refs(), make(map[string]map[string]bool)
+	pools, held := n.refs(), make(map[ipam.PodRef]map[string]bool)
 	for _, e := range r.Entries {
 		ip, err := netip.ParseAddr(e.IP)
 		if !pools[e.pool()] || err != nil || e.Verdict != judge.InUse {
@@ -384,14 +384,12 @@ func (r Report) unshown(n NetworkReport) []string {
 		if presence != census.Present || pod.Shows(ip) {
 			continue
 		}
-		name := pod.Ref.String()
-		if held[name] == nil {
-			held[name] = make(map[string]bool)
+		if held[pod.Ref] == nil {
+			held[pod.Ref] = make(map[string]bool)
 		}
-		held[name][e.IP] = true
+		held[pod.Ref][e.IP] = true
 	}
-	maps.DeleteFunc(held, func(_ string, ips map[string]bool) bool { return len(ips) < 2 })
-	return slices.Sorted(maps.Keys(held))
+	return held
 }
 
 // placeOfPool returns a pool as a place.

@@ -365,7 +365,7 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	case pod.Spec.HostNetwork && !p.LeavesOut && !p.AddressUnknown:
 		a.Why = "uses the network of its node, and needs no address"
 	case earlierStatus(pod):
-		a.Why = "runs, and its network-status is of an earlier sandbox: it may lack what only that shows" + toRestart
+		a.Why = "runs, and its network-status does not show its address, as if it were of an earlier sandbox: it may run without what only that shows" + toRestart
 		a.Restart = true
 	case !p.LeavesOut && !p.AddressUnknown:
 		a.Why = "has every address that it asks for"
