@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,13 +151,20 @@ func outageStep(c *cluster) {
 	c.job("ip-reaper", "before") // a dry run, which remembers where the pods of Whereabouts' addresses are
 	c.kill(workerA)
 	c.deleteByForce("outage")
-	for _, prefix := range []string{"whereabouts-", "calico-"} {
+	for prefix, words := range map[string]string{"whereabouts-": "Could not allocate IP in range: ", "calico-": "Assigned 0 out of 1 requested IPv4 addresses"} {
 		c.eventually(2*time.Minute, func(ctx context.Context) (string, error) {
 			names, err := c.hanging(ctx, "outage", prefix)
 			if err == nil && len(names) < 4 {
 				return fmt.Sprintf("of the pods %s… %d hang, want 4", prefix, len(names)), nil
 			}
 			return "", err
+		})
+		c.eventually(3*time.Minute, func(ctx context.Context) (string, error) {
+			names, err := c.hanging(ctx, "outage", prefix)
+			if err != nil || len(names) == 0 {
+				return "no pod hangs any more", err
+			}
+			return c.quotes("outage/"+names[0], words)
 		})
 	}
 
@@ -180,6 +188,19 @@ func outageStep(c *cluster) {
 		c.Errorf("sandboxes of the worker that died still have %v", still)
 	}
 	c.wantSameName(before)
+}
+
+// quotes has explain quote the words of the plugin, from the event of the kubelet of a pod that hangs. It returns what
+// it says instead.
+func (c *cluster) quotes(pod, words string) (string, error) {
+	answer, err := c.command("", "docker", "run", "--rm", "--network=host", "--user=0", "--volume="+c.kubeconfig+":/kubeconfig:ro", "ip-reaper:e2e",
+		"explain", pod, "--kubeconfig=/kubeconfig")
+	for line := range strings.Lines(answer) {
+		if strings.HasPrefix(line, "  event ") && strings.Contains(line, "FailedCreatePodSandBox: ") && strings.Contains(line, words) {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("explain of %s does not quote %q:\n%s", pod, words, answer), err
 }
 
 // wantSameName checks that the StatefulSet's pod came back under its name, and with
