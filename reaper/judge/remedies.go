@@ -132,12 +132,12 @@ func (s Subject) only() []string {
 
 // What several rules advise.
 const (
-	examine   = "compare what the store and the pods say: {evidence}"
-	repair    = "correct it in the store, by hand or through what keeps the store: {evidence}"
-	standsIn  = "it is in use: {note}"
-	inherits  = "when the pod ends, its plugin returns it, or a run finds that it leaked"
-	newer     = "use a version of ip-reaper that knows the field: {note}"
-	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
+	examine  = "compare what the store and the pods say: {evidence}"
+	repair   = "correct it in the store, by hand or through what keeps the store: {evidence}"
+	standsIn = "it is in use: {note}"
+	inherits = "when the pod ends, its plugin returns it, or a run finds that it leaked"
+	newer    = "use a version of ip-reaper that knows the field: {note}"
+	byHand   = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
 
 // CreateState comes before anything that writes, if the state namespace does not exist.
