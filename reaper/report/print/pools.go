@@ -117,6 +117,8 @@ func usageTable(p poolsReport, o Options) table {
 		switch {
 		case n.Closed != "":
 			note = "closed: " + n.Closed
+		case n.Foreign:
+			note = foreign
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
