@@ -184,10 +184,14 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	})
 	pods := c.Pods()
 	inUse := y.record(inv, networkOf, pods, claims)
+	has := make([]bool, len(y.Networks)) // an address that a pod shows, whoever the store has it for
+	for _, one := range claims {
+		has[one.network] = has[one.network] || one.recorded
+	}
 	for _, one := range claims {
 		n := &y.Networks[one.network]
 		settled := c.Began().Sub(pods[one.pod].Created) > settledAfter
-		n.Foreign = n.Foreign || n.Default && settled && !inUse[one.network] && inv.Complete()
+		n.Foreign = n.Foreign || n.Default && settled && !has[one.network] && inv.Complete()
 	}
 	found := y.overlaps(inv, c, networkOf)
 	names := make([]string, len(y.Networks)) // a name is unique in its backend

@@ -401,7 +401,7 @@ type NetworkReport struct {
 	// Parts are what the attachments hand out, if some do not hand out all of it.
 	Parts []AttachedPart `json:"parts,omitempty"`
 
-	// Foreign is set if pods show addresses of the range, and the store has none of these for its pod: another IPAM
+	// Foreign is set if pods show addresses of the range, and the store has none of these: another IPAM
 	// gives them, or the records were lost. Then Free is null.
 	Foreign bool `json:"foreign,omitempty"`
 

@@ -292,7 +292,7 @@ func waitingLine(a report.Asking) string {
 }
 
 // foreign says what is known of a network that is Foreign.
-const foreign = "pods show addresses of it, and the store has none of these for its pod: another IPAM gives them, or the store's records were lost"
+const foreign = "pods show addresses of it, and the store has none of these: another IPAM gives them, or the store's records were lost"
 
 // namedPlaces is how many networks and pools a summary names.
 const namedPlaces = 3
