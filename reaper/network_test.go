@@ -102,6 +102,11 @@ func TestPartsOfANetworkAreCountedByAttachment(t *testing.T) {
 	})
 	n.Known = false
 	equal(t, "parts of what is not known", figures(dryRun(t, []ipam.Network{n}, nil).Networks[0].Parts), []string(nil))
+	n.Known = true
+	for i := range 200 {
+		n.Parts[fmt.Sprintf("shop/%d", i)] = spansOf("10.0.0.1", fmt.Sprintf("10.0.1.%d", i))
+	}
+	equal(t, "too many parts", figures(dryRun(t, []ipam.Network{n}, nil).Networks[0].Parts), []string(nil))
 }
 
 // What is not known is null, and what is closed has nothing free (promise 11).

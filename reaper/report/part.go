@@ -16,7 +16,10 @@ type AttachedPart struct {
 	usable ipam.Spans
 }
 
-// partsOf returns the parts that attachments hand out, sorted by the first of these.
+// maxParts limits the parts of a network: each attachment that a tenant writes may be one.
+const maxParts = 100
+
+// partsOf returns the parts that attachments hand out, sorted by the first of these; none if there are too many.
 func partsOf(spans map[string]ipam.Spans) []AttachedPart {
 	var parts []AttachedPart
 	for _, attachment := range slices.Sorted(maps.Keys(spans)) {
@@ -24,6 +27,9 @@ func partsOf(spans map[string]ipam.Spans) []AttachedPart {
 		if i := slices.IndexFunc(parts, func(p AttachedPart) bool { return slices.Equal(p.usable, usable) }); i >= 0 {
 			parts[i].Attachments = append(parts[i].Attachments, attachment)
 			continue
+		}
+		if len(parts) == maxParts {
+			return nil
 		}
 		part := AttachedPart{Attachments: []string{attachment}, usable: usable}
 		for _, span := range usable {
