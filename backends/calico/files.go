@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -29,7 +28,7 @@ type files struct {
 	noReservations  bool // the files do not tell which IPReservations there are
 
 	ofGroup map[string]map[string]string // Calico's fields of the blocks, by API group and name
-	checks  []error                      // what each ClusterInformation says: nil if the datastore is in use
+	checks  map[string]error             // by API group, empty for etcd, whether its ClusterInformation says that it is in use
 }
 
 // newFiles returns the backend over documents, of which it ignores those that are not Calico's IPAM.
@@ -37,6 +36,7 @@ func newFiles(documents []ipam.Document, atOnce int) *Backend {
 	f := &files{
 		endpoints: make(map[string][]byte),
 		ofGroup:   map[string]map[string]string{groupV1: {}, groupV3: {}},
+		checks:    make(map[string]error),
 	}
 	ofEtcd, part := false, false
 	for _, d := range documents {
@@ -48,7 +48,7 @@ func newFiles(documents []ipam.Document, atOnce int) *Backend {
 	f.noNodes = ofEtcd && (part || len(f.calicoNodes) == 0)
 	f.noReservations = f.inEtcd && f.noNodes || !f.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3)
 	b := newBackend(atOnce, func(context.Context) (datastore, error) { return f, nil })
-	b.place.Outside = f.inEtcd
+	b.place.Outside = ofEtcd
 	return b
 }
 
@@ -90,7 +90,8 @@ func (f *files) take(d ipam.Document) {
 	case calico("IPAMHandle"):
 		f.handles = append(f.handles, readOffline(d))
 	case calico(information):
-		f.takeResource("clusterinformations", resource{data: d.Data})
+		group, _, _ := strings.Cut(d.APIVersion, "/")
+		f.check(group, d.Data)
 	case calico("IPReservation"):
 		f.takeResource("ipreservations", resource{data: d.Data})
 	case calico("IPPool"):
@@ -118,12 +119,17 @@ func (f *files) takeResource(plural string, r resource) {
 	case "ippools":
 		f.ipPools = append(f.ipPools, r)
 	case "clusterinformations":
-		var info clusterInformation
-		err := kube.Decode(r.data, &info)
-		f.checks = append(f.checks, cmp.Or(err, info.check()))
+		f.check("", r.data)
 	case "workloadendpoints":
 		f.endpoints[r.name] = r.data
 	}
+}
+
+// check notes what a ClusterInformation says of its API group.
+func (f *files) check(group string, data []byte) {
+	var info clusterInformation
+	err := kube.Decode(data, &info)
+	f.checks[group] = cmp.Or(err, info.check())
 }
 
 // takeBlock adds a custom resource of a block.
@@ -164,10 +170,15 @@ func (f *files) ready(context.Context) (string, error) {
 	if len(v1) > 0 && len(v3) > 0 && !maps.Equal(v1, v3) {
 		return "", fmt.Errorf("the files have blocks of the API groups %s and %s that differ, and one of them is not in use: give a file by ip-reaper dump, which reads the one that is", groupV1, groupV3)
 	}
-	if len(f.checks) > 0 && !slices.Contains(f.checks, nil) {
-		return "", f.checks[0]
+	locked := f.checks[""]
+	for group, blocks := range f.ofGroup {
+		if err := f.checks[group]; len(blocks) > 0 && err == nil {
+			return "", nil
+		} else if len(blocks) > 0 {
+			locked = err
+		}
 	}
-	return "", nil
+	return "", locked
 }
 
 // list implements datastore. If the files have only blocks or only handles, there are none of the others.

@@ -242,12 +242,12 @@ func TestFilesSayWhyNoneOfCalicoIsListed(t *testing.T) {
 		d.APIVersion = group
 		return d
 	}
-	information := func(ready bool) ipam.Document {
-		return ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "ClusterInformation", Data: fmt.Appendf(nil,
+	const v1, v3 = "crd.projectcalico.org/v1", "projectcalico.org/v3"
+	information := func(group string, ready bool) ipam.Document {
+		return ipam.Document{APIVersion: group, Kind: "ClusterInformation", Data: fmt.Appendf(nil,
 			`{"metadata": {"name": "default"}, "spec": {"datastoreReady": %t}}`, ready)}
 	}
-	locked := ipam.Document{Key: clusterKey, Data: information(false).Data}
-	const v1, v3 = "crd.projectcalico.org/v1", "projectcalico.org/v3"
+	locked := ipam.Document{Key: clusterKey, Data: information(v1, false).Data}
 	other := strings.Replace(threeOfFour, "1800000000000000007", "1800000000000000008", 1)
 	for _, tt := range []struct {
 		name string
@@ -256,9 +256,10 @@ func TestFilesSayWhyNoneOfCalicoIsListed(t *testing.T) {
 	}{
 		{"both API groups, with the same contents", []ipam.Document{block(v1, threeOfFour), block(v3, threeOfFour)}, ""},
 		{"both API groups, which differ", []ipam.Document{block(v1, threeOfFour), block(v3, other)}, "of the API groups crd.projectcalico.org and projectcalico.org that differ"},
-		{"a datastore in use", []ipam.Document{block(v1, threeOfFour), information(true)}, ""},
-		{"a locked datastore", []ipam.Document{block(v1, threeOfFour), information(false)}, "datastoreReady is false"},
-		{"a locked datastore, and another", []ipam.Document{block(v1, threeOfFour), information(false), information(true)}, ""},
+		{"a datastore in use", []ipam.Document{block(v1, threeOfFour), information(v1, true)}, ""},
+		{"a locked datastore", []ipam.Document{block(v1, threeOfFour), information(v1, false)}, "datastoreReady is false"},
+		{"a locked datastore, and one without blocks", []ipam.Document{block(v1, threeOfFour), information(v1, false), information(v3, true)}, "datastoreReady is false"},
+		{"the same in another group that is locked", []ipam.Document{block(v1, threeOfFour), block(v3, threeOfFour), information(v1, false), information(v3, true)}, ""},
 		{"a locked etcd", []ipam.Document{{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)}, locked}, "datastoreReady is false"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,7 +101,12 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			for _, err := range beside {
 				lacks += "; " + err.Error()
 			}
-			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, lacks))
+			lacks = "no data folder of host-local exists: " + lacks
+			if len(l.unlisted) > 0 {
+				yield(ipam.Pool{}, ipam.Worded(lacks, ipam.ErrNotInstalled))
+				return
+			}
+			yield(ipam.Pool{}, fmt.Errorf("%w: %s", ipam.ErrNotInstalled, lacks))
 			return
 		}
 		for _, err := range beside {
@@ -272,14 +278,23 @@ func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
 	return nil
 }
 
+// How many damaged entries and folders a warning names, and how many folders are noted: tenants write them.
+const (
+	maxDamaged  = 20
+	maxQuoted   = 5
+	maxUnlisted = 100
+)
+
 // note notes what an entry says that is no allocation.
 func (l *listing) note(at cacheFile, e cached) {
-	// A younger one may just be written, and the name of another is none that a shell takes as it is.
-	if e.Kind == "" && time.Since(e.mtime) > time.Minute && networkName.MatchString(at.name) {
+	// A younger one may just be written, a longer one was not read, and the name of another is none that a shell
+	// takes as it is.
+	old := time.Since(e.mtime) > time.Minute && len(e.content) < maxCached
+	if e.Kind == "" && old && networkName.MatchString(at.name) && !at.decodes() {
 		l.damaged[at.path()] = true
 	}
 	for _, pool := range e.pools(nil) {
-		if !l.has(pool.Name) {
+		if !l.has(pool.Name) && len(l.unlisted) < maxUnlisted {
 			l.unlisted[pool.Name] = true
 		}
 	}
@@ -290,24 +305,27 @@ func (l *listing) note(at cacheFile, e cached) {
 func (l *listing) beside() (errs []error) {
 	if files := slices.Sorted(maps.Keys(l.damaged)); len(files) > 0 {
 		errs = append(errs, &ipam.ObjectError{Object: "libcni's cache", Err: fmt.Errorf("%d of its entries cannot be decoded, and may hold leases. "+
-			"Stop those of their sandboxes that crictl pods lists: the kubelet makes new ones for their pods. Once nothing of the old ones runs any more, this removes the entries: "+
-			`for f in %s; do grep -qs "$(echo "$f" | grep -oE '[0-9a-f]{64}')" /proc/[0-9]*/cgroup || rm "$f"; done`,
-			len(files), strings.Join(files, " "))})
+			"Stop those of their sandboxes that crictl pods lists: the kubelet makes new ones for their pods. Of a sandbox that the runtime has lost, "+
+			"the entry may be all that is left, so remove one only once nothing of its pod runs: rm -i %s",
+			len(files), strings.Join(files[:min(len(files), maxDamaged)], " "))})
 	}
 	folders := slices.Sorted(maps.Keys(l.unlisted))
 	if len(folders) == 0 {
 		return errs
 	}
-	var names []string
+	var names, quoted []string
 	dirs := slices.Clone(l.settings.DataDirs)
 	for _, folder := range folders {
 		names = append(names, path.Base(folder))
-		dirs = append(dirs, path.Dir(folder))
+		if len(quoted) < maxQuoted {
+			quoted = append(quoted, strconv.Quote(folder))
+			dirs = append(dirs, path.Dir(folder))
+		}
 	}
 	line, _ := json.Marshal(slices.Compact(dirs)) // strings have no error
 	return append(errs, &ipam.ObjectError{Object: "not listed", NotListed: names, Err: fmt.Errorf(
 		"%s, where by libcni's cache host-local keeps leases. Whoever writes a network attachment can choose such a folder. "+
-			"If it is right, mount it where this is a pod, and write into the policy, below backends.hostlocal: dataDirs: %s", strings.Join(folders, ", "), line)})
+			"If it is right, mount it where this is a pod, and write into the policy, below backends.hostlocal: dataDirs: %s", strings.Join(quoted, ", "), line)})
 }
 
 // sorted sorts the allocations by address. A folder that changes while it is read may yield a

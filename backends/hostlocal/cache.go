@@ -121,6 +121,16 @@ func (c cacheFile) read(id string) (cached, error) {
 	return e, nil
 }
 
+// decodes reports whether the file is the entry of one of the sandboxes that its name may be of.
+func (c cacheFile) decodes() bool {
+	for part := range strings.SplitSeq(c.name, "-") {
+		if e, err := c.read(part); sandboxID.MatchString(part) && err == nil && e.Kind != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // namespaces returns the paths of the network namespace of the attachment, without those that
 // name it by a process: Linux may have reused the process's number since. Before 1.2, libcni
 // has it only in the result, and not every plugin puts a path there.

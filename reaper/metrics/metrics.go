@@ -379,7 +379,7 @@ func (g gauges) networks(r report.Report) {
 				continue
 			}
 			for _, p := range n.Parts {
-				part := row{n.Backend, n.Name, strings.Join(p.Ranges, ", ")}
+				part := row{n.Backend, n.Name, printable.Some(p.Ranges)}
 				capacities.add(part, p.Capacity)
 				frees.add(part, p.Free)
 			}

@@ -117,7 +117,9 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
 		case !slices.Contains(a.Unknown, one):
 			a.Unknown = append(a.Unknown, one)
-			a.Near = cmp.Or(a.Near, printable.Meant(one, r.attachments()))
+			if a.Near == "" {
+				a.Near = printable.Meant(one, r.attachments())
+			}
 		}
 	}
 	read := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default })

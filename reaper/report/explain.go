@@ -158,6 +158,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 		x.Stores = append(x.Stores, a)
 	}
+	for i := range x.Found {
+		x.addSilentNode(r, &x.Found[i], command)
+	}
 	for _, f := range r.Findings {
 		for i := range x.Found {
 			e := &x.Found[i]
@@ -189,9 +192,6 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			only = nil // all that the run knows is of that node
 		}
 		x.Leaks = r.leaks(func(e *Entry) bool { return x.Question.about(*e) }, command, only...)
-	}
-	for i := range x.Found {
-		x.addSilentNode(r, &x.Found[i], command)
 	}
 	for _, a := range asking {
 		x.addTries(r, a, command)
@@ -232,7 +232,8 @@ func (x *Explanation) addSilentNode(r Report, e *Explained, command []string) {
 		return
 	}
 	pod, presence := r.Living.Pod(e.Owner.PodRef())
-	if state := r.NodeState(pod.Node); state != "" && presence == census.Present {
+	ends := r.Living.HasNode(pod.Node) && !r.Living.Node(pod.Node).OutOfService // a node that is gone or fenced loses its pods
+	if state := r.NodeState(pod.Node); state != "" && ends && presence == census.Present {
 		e.Remedies = r.subject(e.Entry, command).Fence(pod.Node, state)
 	}
 }

@@ -273,12 +273,15 @@ const (
 	multusNamespace = "kube-system"
 )
 
+// maxAsked limits how many addresses and IPPools of an annotation count.
+const maxAsked = 128
+
 // namePools sets the IPPools that annotations name.
 func namePools(a *report.Asking, annotations map[string]string) {
 	for key, into := range map[string]*[]string{ipv4Pools: &a.IPv4Pools, ipv6Pools: &a.IPv6Pools} {
 		var pools []string
 		if json.Unmarshal([]byte(annotations[key]), &pools) == nil {
-			*into = pools
+			*into = pools[:min(len(pools), maxAsked)]
 		}
 	}
 }
@@ -378,7 +381,9 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	a.Default = a.Default && !pod.Spec.HostNetwork
 	var asked []string // what cannot be read asks for nothing
 	if text := pod.Annotations[networks]; text != "" {
-		asked, _ = networksAsked(text, pod.Namespace)
+		if all, ok := networksAsked(text, pod.Namespace); ok {
+			asked = all
+		}
 	}
 	if text := pod.Annotations[defaultNetwork]; text != "" {
 		instead, _ := networksAsked(text, multusNamespace)
@@ -389,7 +394,7 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	namePools(&a, pod.Annotations)
 	var fixed []string
 	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
-		a.Fixed = fixed
+		a.Fixed = fixed[:min(len(fixed), maxAsked)]
 	}
 	if pod.DeletionTimestamp != nil {
 		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)

@@ -127,7 +127,7 @@ func eventsOf(pod *corev1.Pod, all []corev1.Event) []report.Event {
 		if e.InvolvedObject.UID != pod.UID || !slices.Contains(waitingReasons, e.Reason) || settled {
 			continue
 		}
-		of := text{e.Reason, report.PluginSays(e.Message)}
+		of := text{e.Reason, report.PluginSays(printable.Shorten(e.Message, printable.MaxText))}
 		first, last, count := timesOf(e)
 		one := found[of]
 		if one == nil {

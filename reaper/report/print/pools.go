@@ -128,10 +128,14 @@ func usageTable(p poolsReport, o Options) table {
 		if n.Blocks != nil && len(n.Pools) > 0 {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
+		var full []string
 		for _, part := range n.Parts {
 			if part.Free != nil && part.Free.Sign() == 0 {
-				note = joined(note, "full for "+printable.Some(part.Attachments))
+				full = append(full, part.Attachments...)
 			}
+		}
+		if len(full) > 0 {
+			note = joined(note, "full for "+printable.Some(full))
 		}
 		row(n.Backend, n.Name, n.Range, n.Usage, note)
 		if o.All {
