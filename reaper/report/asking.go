@@ -137,8 +137,9 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	}
 	a.NodeState = r.NodeState(a.Node)
 	if a.Waits {
+		newest := a.Events[:min(len(a.Events), maxTelling)]
 		told := func(n NetworkReport) bool {
-			return slices.ContainsFunc(a.Events, func(e Event) bool { return e.names(n) })
+			return slices.ContainsFunc(newest, func(e Event) bool { return e.names(n) })
 		}
 		var networks []NetworkReport
 		for _, n := range r.networksThat(func(n NetworkReport) bool { return wanted(n) || told(n) }) {
@@ -204,16 +205,24 @@ func (r Report) attachments() []string {
 	return all
 }
 
-// Waiting returns the pods with a node that may wait for an address.
+// maxTelling is how many events of a pod are searched for networks: whoever may write events may write many.
+const maxTelling = 10
+
+// Waiting returns the pods with a node that may wait for an address: the first one of each namespace, then the second
+// ones, and so on, so that no namespace hides others.
 func (r Report) Waiting() (pods []ipam.PodRef) {
 	if r.Living == nil {
 		return nil
 	}
+	turn, count := make(map[ipam.PodRef]int), make(map[string]int)
 	for _, p := range r.Living.Pods() {
 		if p.Waits() && p.Node != "" {
 			pods = append(pods, p.Ref)
+			turn[p.Ref] = count[p.Ref.Namespace]
+			count[p.Ref.Namespace]++
 		}
 	}
+	slices.SortStableFunc(pods, func(a, b ipam.PodRef) int { return cmp.Compare(turn[a], turn[b]) })
 	return pods
 }
 

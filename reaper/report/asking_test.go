@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -58,5 +61,22 @@ func TestPodThatRunsWithoutAnInterfaceUsesNothingElse(t *testing.T) {
 				t.Errorf("shown by the %s, restart %v: %q", source, restart, x.Found[0].Remedies[0].Says)
 			}
 		}
+	}
+}
+
+// Each namespace has its turn, so that one with very many pods that wait hides no others.
+func TestPodsThatWaitTakeTurnsByNamespace(t *testing.T) {
+	waits := func(namespace, name string) census.Pod {
+		return census.Pod{Ref: ipam.PodRef{Namespace: namespace, Name: name}, Node: "n", AddressUnknown: true}
+	}
+	noNode := waits("a", "no-node")
+	noNode.Node = ""
+	found := reapertest.Lists{Pods: []census.Pod{
+		waits("a", "1"), waits("a", "2"), noNode, waits("a", "3"), waits("b", "1"), {Ref: ipam.PodRef{Namespace: "b", Name: "runs"}, Node: "n"}, waits("c", "1"), waits("c", "2"),
+	}}.Census(t, census.Scope{})
+	want := []ipam.PodRef{{Namespace: "a", Name: "1"}, {Namespace: "b", Name: "1"}, {Namespace: "c", Name: "1"}, {Namespace: "a", Name: "2"}, {Namespace: "c", Name: "2"}, {Namespace: "a", Name: "3"}}
+	r := report.Make(report.Results{Living: &found})
+	if diff := cmp.Diff(want, r.Waiting()); diff != "" {
+		t.Errorf("pods that wait (-want +got):\n%s", diff)
 	}
 }
