@@ -76,7 +76,7 @@ func withoutRange(config string) (says string, unsure bool) {
 		plugin = first["ipam"]
 	}
 	if fields, _ := plugin.(map[string]any); fields["type"] != nil {
-		return fmt.Sprintf("its addresses come from the IPAM plugin %.80q, not from a store that ip-reaper reads", fields["type"]), false
+		return fmt.Sprintf("its addresses come from the IPAM plugin %.80q, not from a store of the cluster that ip-reaper reads", fields["type"]), false
 	}
 	return "it has no IPAM plugin, so its pods get no address", false
 }
