@@ -98,17 +98,16 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		return held >= a.asks(n)
 	}
 	byDefault := func(six bool) bool {
-		return a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && n.six() == six && served(n) })
+		return a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && isIPv6(n.Range) == six && served(n) })
 	}
 	wanted := func(n NetworkReport) bool {
 		if n.Default {
-			pools := a.poolsOf(n)
-			named := len(pools) == 0 && n.Closed == "" && !n.Manual || slices.Contains(pools, n.Name) || slices.Contains(pools, n.Range)
-			return len(a.Fixed) == 0 && byDefault(n.six()) && named
+			open := len(a.poolsOf(n)) == 0 && n.Closed == "" && !n.Manual
+			return len(a.Fixed) == 0 && byDefault(isIPv6(n.Range)) && (open || a.namesPool(n))
 		}
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
 	}
-	a.Fixed = slices.DeleteFunc(a.Fixed, func(ip string) bool { return !byDefault(strings.Contains(ip, ":")) })
+	a.Fixed = slices.DeleteFunc(a.Fixed, func(ip string) bool { return !byDefault(isIPv6(ip)) })
 	for _, one := range a.Attachments {
 		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
 		switch why := r.Rangeless[one]; {
@@ -141,19 +140,22 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		told := func(n NetworkReport) bool {
 			return slices.ContainsFunc(newest, func(e Event) bool { return e.names(n) })
 		}
-		var networks []NetworkReport
-		for _, n := range r.networksThat(func(n NetworkReport) bool { return wanted(n) || told(n) }) {
-			networks = append(networks, n.asPodsSeeIt(a.Attachments)...)
-		}
-		places := r.places(command, networks)
-		for i, n := range networks {
-			p := &places[i]
-			p.Told, p.OnlyTold = told(n), !wanted(n)
-			if pools := a.poolsOf(n); slices.Contains(pools, n.Name) || slices.Contains(pools, n.Range) {
-				p.By = "" // a pool that is named is used without its selectors (determinePools in libcalico-go's ipam)
+		var places []Place
+		for _, n := range r.Networks {
+			asks := wanted(n)
+			if !asks && !told(n) {
+				continue
 			}
-			if p.OnlyTold {
-				p.Leaks = nil // whoever writes an event chooses no command
+			for _, seen := range n.asPodsSeeIt(a.Attachments) {
+				p := r.place(command, seen)
+				p.Told, p.OnlyTold = told(seen), !asks
+				if a.namesPool(n) {
+					p.By = "" // a pool that is named is used without its selectors (determinePools in libcalico-go's ipam)
+				}
+				if p.OnlyTold {
+					p.Leaks = nil // the author of an event chooses no command
+				}
+				places = append(places, p)
 			}
 		}
 		r.markChoices(places, a.Node)
@@ -175,9 +177,6 @@ func (a Asking) asks(n NetworkReport) int {
 	return max(1, count)
 }
 
-// six reports whether the network has IPv6 addresses.
-func (n NetworkReport) six() bool { return strings.Contains(n.Range, ":") }
-
 // shows reports whether the pod shows an address.
 func (r Report) shows(a Asking, address string) bool {
 	if r.Living == nil {
@@ -190,10 +189,16 @@ func (r Report) shows(a Asking, address string) bool {
 
 // poolsOf returns the IPPools that the pod names of the IP family of one.
 func (a Asking) poolsOf(n NetworkReport) []string {
-	if n.six() {
+	if isIPv6(n.Range) {
 		return a.IPv6Pools
 	}
 	return a.IPv4Pools
+}
+
+// namesPool reports whether the pod names the network as an IPPool of its IP family.
+func (a Asking) namesPool(n NetworkReport) bool {
+	pools := a.poolsOf(n)
+	return slices.Contains(pools, n.Name) || slices.Contains(pools, n.Range)
 }
 
 // attachments returns the network attachments that are known.
@@ -205,7 +210,7 @@ func (r Report) attachments() []string {
 	return all
 }
 
-// maxTelling is how many events of a pod are searched for networks: whoever may write events may write many.
+// maxTelling is how many events of a pod are searched for networks: a tenant may write many.
 const maxTelling = 10
 
 // Waiting returns the pods with a node that may wait for an address: the first one of each namespace, then the second

@@ -3,12 +3,13 @@ package report
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// An Event is what events of the API server say of why a pod waits. Whoever may write events of the namespace
-// may have written it: no verdict, no order and no command rests on it.
+// An Event is what events of the API server say of why a pod waits. Anyone who may create events in the
+// namespace may have written it: no verdict, no order and no command rests on it.
 type Event struct {
 	Reason string    `json:"reason"` // such as FailedCreatePodSandBox
 	Says   string    `json:"says"`   // the error of the plugin; the whole message if it has none
@@ -43,25 +44,23 @@ var (
 // names reports whether an event names the network: its range, the first and the last address of a part of that, an
 // attachment of it, or an IPPool in quotes. A bare name proves nothing, nor does what Whereabouts was told to exclude.
 func (e Event) names(n NetworkReport) bool {
-	prefix, err := netip.ParsePrefix(n.Range)
+	prefix, _ := netip.ParsePrefix(n.Range) // not valid if it is not known
 	says, _, _ := strings.Cut(e.Says, "excludeRanges:")
 	for _, text := range rangeInEvent.FindAllString(says, -1) {
-		if named, wrong := netip.ParsePrefix(text); err == nil && wrong == nil && named.Masked() == prefix {
+		if named, err := netip.ParsePrefix(text); err == nil && named.Masked() == prefix {
 			return true
 		}
 	}
 	for _, ends := range endsInEvent.FindAllStringSubmatch(says, -1) {
 		first, _ := netip.ParseAddr(ends[1]) // not valid if it is none
 		last, _ := netip.ParseAddr(ends[2])
-		if err == nil && prefix.Contains(first) && prefix.Contains(last) {
+		if prefix.Contains(first) && prefix.Contains(last) {
 			return true
 		}
 	}
 	for _, of := range attachmentInEvent.FindAllStringSubmatch(says, -1) {
-		for _, attachment := range n.Attachments {
-			if attachment == of[2]+"/"+of[1] {
-				return true
-			}
+		if slices.Contains(n.Attachments, of[2]+"/"+of[1]) {
+			return true
 		}
 	}
 	return n.Default && strings.Contains(says, `"`+n.Name+`"`)

@@ -341,33 +341,38 @@ func (e *Entry) HeldBy(node string) string {
 func (r Report) places(command []string, networks []NetworkReport) []Place {
 	var all []Place
 	for _, n := range networks {
-		p := Place{
-			Backend:     n.Backend,
-			Name:        n.Name,
-			Network:     true,
-			Range:       n.Range,
-			Usage:       n.Usage,
-			Closed:      n.Closed,
-			Foreign:     n.Foreign,
-			By:          n.By,
-			Manual:      n.Manual,
-			Blocks:      n.Blocks,
-			Attachments: n.Attachments,
-			Withheld:    n.withheldBy(),
-			Leaks:       r.leaksIn(n, command),
-		}
-		if n.isPart() {
-			p.Part = n.Parts[0].Ranges
-		}
-		for pod, ips := range r.unshown(n) {
-			if len(ips) > 1 {
-				p.Unshown = append(p.Unshown, pod.String())
-			}
-		}
-		slices.Sort(p.Unshown)
-		all = append(all, p)
+		all = append(all, r.place(command, n))
 	}
 	return all
+}
+
+// place returns a network, or a part of one, as a place.
+func (r Report) place(command []string, n NetworkReport) Place {
+	p := Place{
+		Backend:     n.Backend,
+		Name:        n.Name,
+		Network:     true,
+		Range:       n.Range,
+		Usage:       n.Usage,
+		Closed:      n.Closed,
+		Foreign:     n.Foreign,
+		By:          n.By,
+		Manual:      n.Manual,
+		Blocks:      n.Blocks,
+		Attachments: n.Attachments,
+		Withheld:    n.withheldBy(),
+		Leaks:       r.leaksIn(n, command),
+	}
+	if n.isPart() {
+		p.Part = n.Parts[0].Ranges
+	}
+	for pod, ips := range r.unshown(n) {
+		if len(ips) > 1 {
+			p.Unshown = append(p.Unshown, pod.String())
+		}
+	}
+	slices.Sort(p.Unshown)
+	return p
 }
 
 // unshown returns the addresses in use of a network that their pods, which exist, do not show.

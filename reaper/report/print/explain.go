@@ -71,15 +71,13 @@ func viewOfExplanation(x report.Explanation) view {
 	v.tables = func(bool) (all []table) {
 		if x.Question.Node != "" {
 			all = nodeLines(x)
-		}
-		for i, e := range x.Found {
-			if x.Question.Node != "" {
-				break
+		} else {
+			for i, e := range x.Found {
+				if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
+					e.Remedies = []judge.Remedy{{Says: "as above"}}
+				}
+				all = append(all, allocationLines(e))
 			}
-			if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
-				e.Remedies = []judge.Remedy{{Says: "as above"}}
-			}
-			all = append(all, allocationLines(e))
 		}
 		var places []table
 		for _, p := range x.Places {
