@@ -90,7 +90,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				}
 			}
 		}
-		if err := l.addCache(ctx, nil); err != nil {
+		if err := l.noteOthers(ctx); err != nil {
 			yield(ipam.Pool{}, err)
 			return
 		}
@@ -252,9 +252,31 @@ func (b *Backend) shared(d *folder) (string, error) {
 	return fmt.Sprintf("its folder is on %s, which is not known to be this node's alone: another node may have written the lease", name), nil
 }
 
-// addCache adds what libcni's cache knows to the allocations. They were read earlier. Without any, it notes what
-// the cache has of other sandboxes.
+// addCache adds what libcni's cache knows to the allocations. They were read earlier.
 func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
+	return l.withCache(ctx, func(entries map[string][]cacheFile) {
+		for i, a := range all {
+			l.leased[a.Owner.Sandbox] = true
+			if l.explain(entries[a.Owner.Sandbox], &all[i]) {
+				l.sizes[a.Group]++
+			}
+		}
+	})
+}
+
+// noteOthers notes what libcni's cache has of sandboxes without a lease.
+func (l *listing) noteOthers(ctx context.Context) error {
+	return l.withCache(ctx, func(entries map[string][]cacheFile) {
+		for id, files := range entries {
+			if !l.leased[id] {
+				l.explain(files, &ipam.Allocation{Owner: ipam.Owner{Sandbox: id}})
+			}
+		}
+	})
+}
+
+// withCache calls a function with the entries of libcni's cache, by sandbox.
+func (l *listing) withCache(ctx context.Context, use func(entries map[string][]cacheFile)) error {
 	known, err := openCache(l.settings.CacheDir)
 	if err != nil {
 		return err
@@ -264,17 +286,7 @@ func (l *listing) addCache(ctx context.Context, all []ipam.Allocation) error {
 	if err != nil {
 		return err
 	}
-	for i, a := range all {
-		l.leased[a.Owner.Sandbox] = true
-		if l.explain(entries[a.Owner.Sandbox], &all[i]) {
-			l.sizes[a.Group]++
-		}
-	}
-	for id, files := range entries {
-		if len(all) == 0 && !l.leased[id] {
-			l.explain(files, &ipam.Allocation{Owner: ipam.Owner{Sandbox: id}})
-		}
-	}
+	use(entries)
 	return nil
 }
 

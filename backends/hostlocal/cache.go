@@ -124,7 +124,10 @@ func (c cacheFile) read(id string) (cached, error) {
 // decodes reports whether the file is the entry of one of the sandboxes that its name may be of.
 func (c cacheFile) decodes() bool {
 	for part := range strings.SplitSeq(c.name, "-") {
-		if e, err := c.read(part); sandboxID.MatchString(part) && err == nil && e.Kind != "" {
+		if !sandboxID.MatchString(part) {
+			continue
+		}
+		if e, err := c.read(part); err == nil && e.Kind != "" {
 			return true
 		}
 	}

@@ -124,14 +124,15 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(places), comparePlaces) {
 		h := places[at]
+		usable := ipam.NewSpans(h.spans...)
 		n := ipam.Network{
 			Name:        nameOf(at),
 			Range:       at.in,
 			Pools:       h.pools,
 			Unique:      at.network,
 			Known:       h.sound && !h.unsure,
-			Usable:      ipam.NewSpans(h.spans...),
-			Parts:       h.differing(),
+			Usable:      usable,
+			Parts:       h.differing(usable),
 			Withheld:    h.withheld,
 			Attachments: h.attachments,
 		}
@@ -191,9 +192,8 @@ func (h *handout) add(r attachedRange) {
 	}
 }
 
-// differing returns what each attachment hands out, if some do not hand out all of it.
-func (h *handout) differing() map[string]ipam.Spans {
-	whole := ipam.NewSpans(slices.Clone(h.spans)...)
+// differing returns what each attachment hands out, if some do not hand out the whole.
+func (h *handout) differing(whole ipam.Spans) map[string]ipam.Spans {
 	parts := make(map[string]ipam.Spans, len(h.parts))
 	differ := false
 	for attachment, spans := range h.parts {
