@@ -379,18 +379,13 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 		a.Waits = true
 	}
 	a.Default = a.Default && !pod.Spec.HostNetwork
-	var asked []string // what cannot be read asks for nothing
-	if text := pod.Annotations[networks]; text != "" {
-		if all, ok := networksAsked(text, pod.Namespace); ok {
-			asked = all
+	for _, in := range []struct{ annotation, namespace string }{{networks, pod.Namespace}, {defaultNetwork, multusNamespace}} {
+		text := pod.Annotations[in.annotation]
+		if asked, ok := networksAsked(text, in.namespace); text != "" && ok { // what cannot be read asks for nothing
+			a.Attachments = append(a.Attachments, asked...)
 		}
 	}
-	if text := pod.Annotations[defaultNetwork]; text != "" {
-		instead, _ := networksAsked(text, multusNamespace)
-		asked = append(asked, instead...)
-		a.Default = false
-	}
-	a.Attachments = asked
+	a.Default = a.Default && pod.Annotations[defaultNetwork] == ""
 	namePools(&a, pod.Annotations)
 	var fixed []string
 	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
