@@ -36,7 +36,7 @@ func run(args []string) error {
 	case "release":
 		return writeRelease(args[1:], os.Stdout)
 	default:
-		return errors.New("usage: image chart|release ARGUMENT...")
+		return errors.New("usage: image chart|release ARGUMENTS")
 	}
 }
 
