@@ -105,6 +105,7 @@ var strangers = []stranger{
 	{"sigs.k8s.io/controller-runtime", "the binary runs once and exits; it has no caches and no controllers"},
 	{"k8s.io/client-go/kubernetes/fake", "fakes are for tests"},
 	{"github.com/google/go-cmp", "comparing is for tests"},
+	{"github.com/google/jsonschema-go", "schemas of reports are made by tests"},
 	{"github.com/onsi", "no test framework"},
 	{"github.com/rogpeppe/go-internal", "testscript is for tests"},
 	{"github.com/santhosh-tekuri/jsonschema", "validating policies by their schema is for tests"},

@@ -8,6 +8,7 @@ require (
 	github.com/alexflint/go-filemutex v1.3.0
 	github.com/containernetworking/cni v1.3.1
 	github.com/google/go-cmp v0.7.0
+	github.com/google/jsonschema-go v0.4.3
 	github.com/hashicorp/go-multierror v1.1.1
 	github.com/k8snetworkplumbingwg/whereabouts v0.9.4
 	github.com/prometheus/client_golang v1.25.0

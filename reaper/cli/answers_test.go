@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // TestAnswersAreGolden asks about states after public reports. Of each answer it compares the first line and the
@@ -47,6 +49,11 @@ func adviceOf(t *testing.T, args []string) string {
 	code := run(t.Context(), streams(&stdout, &stderr), slices.Concat(args, []string{"--policy=answers/policy.yaml"}))
 	if code != exitDone {
 		t.Fatalf("%v: exit code %d, %s", args, code, stderr.String())
+	}
+	var value bytes.Buffer
+	run(t.Context(), streams(&value, &stderr), slices.Concat(args, []string{"--policy=answers/policy.yaml", "-o=json"}))
+	if err := reapertest.Valid("../../..", value.Bytes()); err != nil {
+		t.Errorf("%v: %v", args, err)
 	}
 	var advice strings.Builder
 	first := true

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 var update = flag.Bool("update", false, "write the golden reports")
@@ -153,6 +155,9 @@ func goldenReport(t *testing.T, dir string) []byte {
 	var report map[string]any
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Fatalf("exit code %d, %v; stderr:\n%s", code, err, stderr.String())
+	}
+	if err := reapertest.Valid("../..", stdout.Bytes()); err != nil {
+		t.Error(err)
 	}
 	entries, _ := report["entries"].([]any)
 	if len(entries) == 0 {

@@ -23,6 +23,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // TestScripts runs testdata. In each script a server answers from the files in api/ (see
@@ -70,6 +72,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SERVER", server.URL)
 			addRuntime(t, env)
 			env.Values[variablesKey{}] = variables
+			env.Values[rootKey{}] = filepath.Join(testdata, "..", "..", "..")
 			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
@@ -282,7 +285,17 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d; stderr:\n%s", got, want, stderr.String())
 	}
+	if reports.Match(stdout.Bytes()) {
+		root, _ := ts.Value(rootKey{}).(string)
+		ts.Check(reapertest.Valid(root, stdout.Bytes()))
+	}
 }
+
+// reports matches the JSON form of what has a schema.
+var reports = regexp.MustCompile(`^\{\n +"apiVersion": "ip-reaper/[^\n]+\n +"kind": `)
+
+// rootKey is that of the folder of the project.
+type rootKey struct{}
 
 // variablesKey is that of the names of the program's variables in all scripts.
 type variablesKey struct{}

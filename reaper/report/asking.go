@@ -153,7 +153,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 					p.By = "" // a pool that is named is used without its selectors (determinePools in libcalico-go's ipam)
 				}
 				if p.OnlyTold {
-					p.Leaks = nil // the author of an event chooses no command
+					p.Leaks = []Leak{} // the author of an event chooses no command
 				}
 				places = append(places, p)
 			}

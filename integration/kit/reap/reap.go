@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // runTimeout ends a run that hangs, unless its context ends first.
@@ -163,7 +166,20 @@ func (p *Process) Wait() (Result, error) {
 			result.Report = nil
 		case err != nil:
 			return result, fmt.Errorf("decode report of ip-reaper: %w\n%s", err, result.Stdout)
+		case testing.Testing():
+			if err := p.valid(); err != nil {
+				return result, fmt.Errorf("report of ip-reaper: %w\n%s", err, result.Stdout)
+			}
 		}
 	}
 	return result, nil
+}
+
+// valid returns an error unless what the process printed is valid by the schemas in docs.
+func (p *Process) valid() error {
+	root, err := assets.Root()
+	if err != nil {
+		return err
+	}
+	return reapertest.Valid(filepath.Dir(root), p.stdout.Bytes())
 }

@@ -25,6 +25,7 @@ func emptyReport() report.Report {
 		},
 		Leaked:   &report.Leaked{HeldBy: []report.ReasonCount{}, UndecidedBy: []report.ReasonCount{}},
 		Backends: []report.BackendReport{},
+		Findings: []report.Finding{},
 		Layout:   report.Layout{Networks: []report.NetworkReport{}, Pools: []report.PoolReport{}},
 		Entries:  []report.Entry{},
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -57,6 +58,11 @@ func sameAsGolden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs; if it should, run the test with -update (-want +got):\n%s", file, diff)
+	}
+	if strings.HasSuffix(name, ".json") {
+		if err := reapertest.Valid(filepath.Join("..", "..", ".."), []byte(got)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
