@@ -111,7 +111,7 @@ func (g gauges) ended(run report.RunInfo, exitCode int) {
 		"How long the last run took, including the time that it waited for grace periods.").
 		add(run.FinishedAt.Sub(run.StartedAt).Seconds())
 	g.family("run_exit_code",
-		"Exit code of the last run: 0 done, 1 pods could not be listed, 3 partial, 4 a limit refused the plan, 130 interrupted.").
+		"Exit code of the last run: 0 done, 1 pods could not be listed, 2 wrong input or another store, 3 partial, 4 a limit refused the plan, 130 interrupted.").
 		add(float64(exitCode))
 	g.family("build_info",
 		"Always 1. The label is the version of ip-reaper in the last run.", labelVersion).
