@@ -16,7 +16,7 @@ import (
 // that the page advises.
 func TestRefusedWriteIsInTheAuditLog(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, shipped(t, "all"))
+	apply(t, c, shipped(t, "cronjob"))
 	config, err := c.User("system:serviceaccount:"+home+":ip-reaper", "system:masters")
 	must(t, err)
 	kube, err := kubernetes.NewForConfig(config)

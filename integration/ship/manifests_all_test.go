@@ -2,6 +2,8 @@ package ship_test
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,20 +16,43 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// The folder for GitOps has the objects of the two others, each of them as it is there: no
-// binding gives the account of the CronJob the rights of an outage.
-func TestAllIsTheCronJobAndTheOutageJobs(t *testing.T) {
+// The component adds the objects of the folder, each of them as it is there: no binding gives the
+// account of the CronJob the rights of an outage.
+func TestComponentIsTheFolderOfTheOutageJobs(t *testing.T) {
 	want := render(t, shipped(t, "cronjob"))
 	maps.Copy(want, render(t, shipped(t, "job")))
-	if diff := cmp.Diff(want, render(t, shipped(t, "all"))); diff != "" {
-		t.Errorf("objects (-cronjob and job +all):\n%s", diff)
+	if diff := cmp.Diff(want, render(t, of("outage").write(t))); diff != "" {
+		t.Errorf("objects (-cronjob and job +component):\n%s", diff)
+	}
+}
+
+// Nothing has the account of the outage Jobs, which may release, but these: no folder that is installed
+// as it is, no example and no default of the chart.
+func TestNothingElseHasTheOutageAccount(t *testing.T) {
+	for name, text := range map[string]string{
+		"cronjob":   build(t, shipped(t, "cronjob")),
+		"the chart": theRelease.manifests(t, ""),
+	} {
+		for key, object := range decode(t, text) {
+			policy := strings.HasPrefix(key, "ValidatingAdmissionPolicy")
+			if rendered, err := object.MarshalJSON(); err != nil || !policy && strings.Contains(string(rendered), "outage") {
+				t.Errorf("%s has %s, which names it: %v", name, key, err)
+			}
+		}
+	}
+	examples, err := filepath.Glob(filepath.Join(deploy, "examples", "*", "*.yaml"))
+	must(t, err)
+	for _, example := range examples {
+		if text, err := os.ReadFile(example); err != nil || strings.Contains(string(text), "outage") {
+			t.Errorf("%s names it: %v", example, err)
+		}
 	}
 }
 
 // A component reaches the CronJob and the outage jobs alike.
-func TestComponentsReachEveryPodOfAll(t *testing.T) {
-	components := []string{"network-policy", "calico-etcd", "metrics", "openshift", "priority-class"}
-	all := render(t, overlay{Resources: []string{"all"}, Components: components}.write(t))
+func TestComponentsReachEveryPod(t *testing.T) {
+	components := []string{"outage", "network-policy", "calico-etcd", "metrics", "openshift", "priority-class"}
+	all := render(t, of(components...).write(t))
 	policy := every[*networkingv1.NetworkPolicy](t, all)[home]
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
 	must(t, err)
@@ -67,5 +92,5 @@ func TestComponentsReachEveryPodOfAll(t *testing.T) {
 		}
 	}
 	c := fresh(t)
-	apply(t, c, overlay{Resources: []string{"all"}, Components: components}.write(t))
+	apply(t, c, of(components...).write(t))
 }

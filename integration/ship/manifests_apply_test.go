@@ -31,11 +31,11 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 	}
 }
 
-// A cluster that has nothing of ip-reaper yet takes the folder that has all in one go, and a second
+// A cluster that has nothing of ip-reaper yet takes CronJob and outage Jobs in one go, and a second
 // time changes nothing. What it takes also runs: the binary, with the arguments and the
 // policy of each CronJob and a token of its account, has nothing to do and says so.
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
-	c, dir := fresh(t), shipped(t, "all")
+	c, dir := fresh(t), of("outage").write(t)
 	checkEach(t, dir, "created", apply(t, c, dir))
 	checkEach(t, dir, "unchanged", apply(t, c, dir))
 	// A run refuses a cluster without a single pod.
@@ -52,18 +52,19 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 
 // The ledger is installed empty. What a run wrote into it stays, however often the
 // manifests are applied, and whichever folder or component. An operator who has applied the
-// two folders changes to the one, and back, without a change of any object.
+// two folders changes to one overlay, and back, without a change of any object.
 func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 	c := fresh(t)
 	for _, folder := range []string{"cronjob", "job"} {
 		apply(t, c, shipped(t, folder))
 	}
 	written := writeLedger(t, c, leaked)
-	for _, folder := range []string{"all", "cronjob", "job"} {
-		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
+	both := of("outage").write(t)
+	for _, folder := range []string{both, shipped(t, "cronjob"), shipped(t, "job")} {
+		checkEach(t, folder, "unchanged", apply(t, c, folder))
 	}
 	apply(t, c, of("release").write(t))
-	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
+	apply(t, c, both, "--server-side", "--force-conflicts") // as the tools for GitOps do
 	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
@@ -74,9 +75,9 @@ func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 	c := fresh(t)
 	const own = header + "gracePeriod: 1h\n"
-	for _, components := range [][]string{nil, {"release"}, nil} {
-		apply(t, c, overlay{Resources: []string{"all"}, Components: components, Policy: own}.write(t))
-		releases := len(components) > 0
+	for _, components := range [][]string{{"outage"}, {"outage", "release"}, {"outage"}} {
+		apply(t, c, overlay{Resources: []string{"cronjob"}, Components: components, Policy: own}.write(t))
+		releases := slices.Contains(components, "release")
 		for _, r := range []authorizationv1.ResourceAttributes{
 			{Verb: "patch", Group: "whereabouts.cni.cncf.io", Resource: "ippools", Namespace: "kube-system"},
 			{Verb: "create", Resource: "configmaps", Namespace: home},
@@ -146,7 +147,7 @@ func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 // its part for an outage.
 func TestUninstallingTheOutageJobsLeavesObjectsOfOthers(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, shipped(t, "all"))
+	apply(t, c, of("outage").write(t))
 	run := func(args ...string) string {
 		return kubectl(t, append([]string{"--kubeconfig=" + c.Kubeconfig}, args...)...)
 	}

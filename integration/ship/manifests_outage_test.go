@@ -81,7 +81,7 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 		must(t, err)
 		return d
 	}
-	for name, c := range everyPod(t, render(t, shipped(t, "all"))) {
+	for name, c := range everyPod(t, render(t, of("outage").write(t))) {
 		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
 		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
 		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {

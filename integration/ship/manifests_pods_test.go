@@ -44,7 +44,7 @@ func everyPod(t *testing.T, all objects) map[string]*batchv1.CronJob {
 // without one of the fields that it wants to see.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 	c := fresh(t)
-	apply(t, c, shipped(t, "all"))
+	apply(t, c, of("outage").write(t))
 	for _, o := range overlays {
 		for name, job := range everyPod(t, render(t, o.write(t))) {
 			if err := create(t, c, podSpec(job)); err != nil {

@@ -47,9 +47,9 @@ func TestPagesApplyTheImageThatTheyPush(t *testing.T) {
 
 // The page counts what is installed.
 func TestInstallPageCountsTheObjects(t *testing.T) {
-	for column, folder := range []string{"cronjob", "all"} {
+	for column, overlay := range []overlay{of(), of("outage")} {
 		left := map[string]int{}
-		for name := range render(t, shipped(t, folder)) {
+		for name := range render(t, overlay.write(t)) {
 			kind, _, _ := strings.Cut(name, " ")
 			left[kind]++
 		}
@@ -60,11 +60,11 @@ func TestInstallPageCountsTheObjects(t *testing.T) {
 				delete(left, kind)
 			}
 			if row[column+1] != strconv.Itoa(count) {
-				t.Errorf("%s: the page says %s %s, and there are %d", folder, row[column+1], row[0], count)
+				t.Errorf("%v: the page says %s %s, and there are %d", overlay.Components, row[column+1], row[0], count)
 			}
 		}
 		if len(left) > 0 {
-			t.Errorf("%s: the page does not have %v", folder, left)
+			t.Errorf("%v: the page does not have %v", overlay.Components, left)
 		}
 	}
 }
