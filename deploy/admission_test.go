@@ -10,7 +10,7 @@ import (
 // What a policy refuses is refused, and is in the audit log. So is what it cannot decide.
 func TestAdmissionPoliciesRefuseAndTell(t *testing.T) {
 	policies, bound := make(map[string]bool), make(map[string]bool)
-	for _, object := range folders(t, "../helm/ip-reaper/admission", "../helm/ip-reaper/admission/restore") {
+	for _, object := range folders(t, "../helm/ip-reaper/admission") {
 		switch o := object.(type) {
 		case *admissionv1.ValidatingAdmissionPolicy:
 			policies[o.Name] = true

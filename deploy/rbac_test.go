@@ -121,7 +121,7 @@ func TestEachRoleIsBoundToItsServiceAccount(t *testing.T) {
 				account = ref.Name
 			}
 			find[*corev1.ServiceAccount](t, objects, account)
-			want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: namespace}}
+			want := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccount:" + namespace + ":" + account}}
 			if diff := cmp.Diff(want, subjects); diff != "" || ref.Name != object.GetName() {
 				t.Errorf("%s: %s binds %s to (-want +got):\n%s", mode, key, ref.Name, diff)
 			}

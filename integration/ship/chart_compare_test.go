@@ -1,9 +1,11 @@
 package ship_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ip-reaper/ip-reaper/backends"
@@ -18,12 +20,30 @@ func comparison(t *testing.T, objects map[string]unstructured.Unstructured) map[
 	all := make(map[string]any)
 	for key, object := range objects {
 		withoutLabels(object.Object)
+		byUser(t, object)
 		if _, ok := object.Object["data"]; ok && object.GetKind() == "ConfigMap" && strings.HasSuffix(object.GetName(), "-policy") {
 			object.Object["data"] = loadPolicies(t, object)
 		}
 		all[key] = object.Object
 	}
 	return all
+}
+
+// byUser has a binding name each account by its user, as the bindings of Kustomize do.
+func byUser(t *testing.T, binding unstructured.Unstructured) {
+	t.Helper()
+	subjects, found, err := unstructured.NestedSlice(binding.Object, "subjects")
+	must(t, err)
+	if !found {
+		return
+	}
+	for i, one := range subjects {
+		if s := one.(map[string]any); s["kind"] == rbacv1.ServiceAccountKind {
+			user := fmt.Sprintf("system:serviceaccount:%s:%s", s["namespace"], s["name"])
+			subjects[i] = map[string]any{"kind": rbacv1.UserKind, "apiGroup": rbacv1.GroupName, "name": user}
+		}
+	}
+	must(t, unstructured.SetNestedSlice(binding.Object, subjects, "subjects"))
 }
 
 // withoutLabels takes the labels of Helm's out of an object, and out of what it is a

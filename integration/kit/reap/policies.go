@@ -84,10 +84,10 @@ func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 	return c.User("system:serviceaccount:"+Home+":"+account, "system:masters")
 }
 
-// ShippedPolicies reads the policies and their bindings, in the order of the files.
+// ShippedPolicies reads the policies and their bindings.
 func ShippedPolicies() ([]runtime.Object, error) {
 	var objects []runtime.Object
-	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "restore/policies", "other"} {
+	for _, file := range []string{"writes", "other"} {
 		some, err := assets.Manifests("../helm/ip-reaper/admission/" + file + ".yaml")
 		if err != nil {
 			return nil, err

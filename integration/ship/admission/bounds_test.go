@@ -17,7 +17,7 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 	held := reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``)
 	var writes []write
 	for _, o := range []struct{ kind, by, json string }{
-		{"handle", "restore-handles", handle}, {"reservation", "restore-reservations", held},
+		{"handle", "writes", handle}, {"reservation", "writes", held},
 	} {
 		try := func(name, by, metadata string) {
 			writes = append(writes, write{name + " in a " + o.kind, by, "create", o.kind + ": ",
@@ -40,11 +40,11 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 	}
 	const h = "handle: "
 	f.each(reap.RestoreAccount, append(writes, []write{
-		{"a handleID of 1.2 MiB", "restore-handles", "create", h, strings.Replace(handle, `"handleID":"`, `"handleID":"`+strings.Repeat("a", 1200<<10), 1)},
-		{"a long field of a handle", "restore-handles", "create", h, spec(handle, `"x":"`+strings.Repeat("a", 4096)+`"`)},
+		{"a handleID of 1.2 MiB", "writes", "create", h, strings.Replace(handle, `"handleID":"`, `"handleID":"`+strings.Repeat("a", 1200<<10), 1)},
+		{"a long field of a handle", "writes", "create", h, spec(handle, `"x":"`+strings.Repeat("a", 4096)+`"`)},
 		{"16 blocks of a handle", "", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many[1:], ","))},
-		{"17 blocks of a handle", "restore-handles", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many, ","))},
-		{"17 blocks of a handle that is there", "restore-handles", "patch", "handle: h1", `[{"op":"add","path":"/spec/block","value":{"10.1.0.0/26":2,"10.2.0.0/26":1,` + strings.Join(many[:15], ",") + `}}]`},
+		{"17 blocks of a handle", "writes", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many, ","))},
+		{"17 blocks of a handle that is there", "writes", "patch", "handle: h1", `[{"op":"add","path":"/spec/block","value":{"10.1.0.0/26":2,"10.2.0.0/26":1,` + strings.Join(many[:15], ",") + `}}]`},
 	}...))
 	attribute := func(size int) func(*blockSpec) {
 		return func(b *blockSpec) {
@@ -53,8 +53,8 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 	}
 	f.each(reap.RestoreAccount, tried(t, theBlock().take(9, "h9"), []changed{
 		{"the longest names in an attribute", "", attribute(253 + 63 + 253 + 253)},
-		{"a long attribute", "restore-blocks", attribute(2048)},
-		{"an attribute of 1.4 MB", "restore-blocks|another error", attribute(1_400_000)},
+		{"a long attribute", "writes", attribute(2048)},
+		{"an attribute of 1.4 MB", "writes|another error", attribute(1_400_000)},
 	}))
 }
 

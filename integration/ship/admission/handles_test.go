@@ -29,7 +29,7 @@ func TestHandlesCountInBlocksOnly(t *testing.T) {
 		"fd80:24e2:f998:72d6::/122", "fd80:24e2::40/122", "2001:db8::1000/116", "2001:db8:1:2:3:4:5:6/128", "2001:db8:0:1:0:1:0:40/122",
 		"2001:db8:0:0:1::/122", "2001:db8::1:0:0:40/122", "::/122", "::ff/128",
 	)
-	try("restore-handles",
+	try("writes",
 		"x", "", "10.9.0.0", "10.9.0.0/", "/26", "10.9.0.0/33", "10.9.0.0/026", "10.9.0/26", "10.9.0.0.0/26", "999.1.1.1/26", "256.0.0.0/26",
 		"010.9.0.0/26", "10.09.0.0/26", " 10.9.0.0/26", "10.9.0.0/26 ", "10.9.0.0/26/1", "10-9-0-0-26", "10.9.0.1/26", "10.9.8.0/20", "10.9.0.0/19", "0.0.0.0/0",
 		"1:2:3/64", "1:2:3/122", "1:2:3:4:5:6:7:8:9/128", "1:2:3:4:5:6:7/128", "1:2:3:4::5:6:7:8/128", "1:2:3:4:5:6:7::/122", "1::2::/122", ":::/122", "fd00:/122", ":fd00::/122",
@@ -47,7 +47,7 @@ func TestHandlesOfSandboxesOnlyAreCreated(t *testing.T) {
 	var writes []write
 	for by, names := range map[string][]string{
 		"": {"k8s-pod-network." + sandbox, "my.net-1." + sandbox, "k8s-pod-network.c1", "default.web-0"},
-		"restore-handles": {
+		"writes": {
 			"vxlan-tunnel-addr-node-1", "vxlan-tunnel-addr-w-1.corp.example", "vxlan-v6-tunnel-addr-node-1", "ipip-tunnel-addr-w-1.corp.example",
 			"wireguard-tunnel-addr-w-1.corp.example", "wireguard-v6-tunnel-addr-node-1", "vxlan-tunnel-addr-node-1." + sandbox,
 			"k8s-pod-network.vmi.shop.vm-1", "windows-reserved-ipam-handle", "lb-n4bqgyhmfwwal", "k8s-pod-network", sandbox,
@@ -62,8 +62,8 @@ func TestHandlesOfSandboxesOnlyAreCreated(t *testing.T) {
 	}
 	f.each(reap.RestoreAccount, append(writes, []write{
 		{"create one whose ID has capitals", "", "create", "handle: ", id(`"handleID":"K8s-pod-network.C1"`)},
-		{"create one of another ID", "restore-handles", "create", "handle: ", id(`"handleID":"vxlan-tunnel-addr-node-1"`)},
-		{"create one of a longer ID", "restore-handles", "create", "handle: ", id(`"handleID":"k8s-pod-network.c1\r\neth0"`)},
-		{"create one without an ID", "restore-handles|another error", "create", "handle: ", id(`"x":"y"`)},
+		{"create one of another ID", "writes", "create", "handle: ", id(`"handleID":"vxlan-tunnel-addr-node-1"`)},
+		{"create one of a longer ID", "writes", "create", "handle: ", id(`"handleID":"k8s-pod-network.c1\r\neth0"`)},
+		{"create one without an ID", "writes|another error", "create", "handle: ", id(`"x":"y"`)},
 	}...))
 }

@@ -28,32 +28,32 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 	}
 	for account, manager := range map[string]string{reap.RunAccount: "x", reap.OutageAccount: "ip-reaper"} {
 		f.each(account, []write{
-			{"fill a pool", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
-			{"fill a pool a little", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) + "]"},
-			{"fill a handle", "handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
-			{"fill a reservation", "reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
+			{"fill a pool", "writes", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
+			{"fill a pool a little", "writes", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) + "]"},
+			{"fill a handle", "writes", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
+			{"fill a reservation", "writes", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
-			{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
+			{"fill a block", "writes", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
 			{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
 		})
 		f.each(reap.RestoreAccount, []write{
-			{"fill a pool", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
-			{"fill a pool a little", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) +
+			{"fill a pool", "writes", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
+			{"fill a pool a little", "writes", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) +
 				`,{"op":"add","path":"/spec/allocations/9","value":{"id":"c9","podref":"shop/nine"}}]`},
-			{"fill a handle", "restore-handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
-			{"create a filled handle", "restore-handles", "create", "handle: ", created(newHandle("k8s-pod-network.c9", `"10.1.0.0/26":1`), manager, calico)},
-			{"fill a reservation", "restore-reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
+			{"fill a handle", "writes", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
+			{"create a filled handle", "writes", "create", "handle: ", created(newHandle("k8s-pod-network.c9", `"10.1.0.0/26":1`), manager, calico)},
+			{"fill a reservation", "writes", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
-			{"create a filled reservation", "restore-reservations", "create", "reservation: ",
+			{"create a filled reservation", "writes", "create", "reservation: ",
 				created(reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``), manager, whereabouts)},
-			{"fill a block", "restore-blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
+			{"fill a block", "writes", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
 		})
 		for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
 			f.each(account, []write{
-				{"fill the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", fields(manager, "v1", 100) + "]"},
-				{"create a filled journal", "configmaps", "create", "configmap: ", created(configMap("ip-reaper", "ip-reaper-journal-9-1-1"), manager, "v1")},
-				{"fill the lease", "leases", "patch", "lease: ip-reaper/ip-reaper", fields(manager, leases, 100) + "]"},
-				{"create a filled lease", "leases", "create", "lease: ", created(lease("ip-reaper", "ip-reaper"), manager, leases)},
+				{"fill the ledger", "writes", "patch", "configmap: ip-reaper/ip-reaper-ledger", fields(manager, "v1", 100) + "]"},
+				{"create a filled journal", "writes", "create", "configmap: ", created(configMap("ip-reaper", "ip-reaper-journal-9-1-1"), manager, "v1")},
+				{"fill the lease", "writes", "patch", "lease: ip-reaper/ip-reaper", fields(manager, leases, 100) + "]"},
+				{"create a filled lease", "writes", "create", "lease: ", created(lease("ip-reaper", "ip-reaper"), manager, leases)},
 			})
 		}
 	}

@@ -28,18 +28,18 @@ func TestOddWritesAreRefused(t *testing.T) {
 		{"fine", "", func(*blockSpec) {}},
 		{"negative ordinal", "another error", func(b *blockSpec) { b.Unallocated[len(b.Unallocated)-1] = -1 }},
 		{"ordinal beyond", "another error", func(b *blockSpec) { b.Unallocated[len(b.Unallocated)-1] = 64 }},
-		{"attributes twice", "blocks", func(b *blockSpec) { b.Attributes = append(b.Attributes, b.Attributes[0]) }},
-		{"one attribute of two addresses", "blocks", func(b *blockSpec) { b.Allocations[0] = new(1) }},
-		{"negative index", "blocks", func(b *blockSpec) { b.Allocations[0] = new(-1) }},
+		{"attributes twice", "writes", func(b *blockSpec) { b.Attributes = append(b.Attributes, b.Attributes[0]) }},
+		{"one attribute of two addresses", "writes", func(b *blockSpec) { b.Allocations[0] = new(1) }},
+		{"negative index", "writes", func(b *blockSpec) { b.Allocations[0] = new(-1) }},
 		{"no attributes", "another error", func(b *blockSpec) { b.Attributes = nil }},
-		{"no numbers", "blocks", func(b *blockSpec) { b.Numbers = nil }},
+		{"no numbers", "writes", func(b *blockSpec) { b.Numbers = nil }},
 		{"null unallocated", "blocks|another error", func(b *blockSpec) { b.Unallocated = nil }},
 	}))
 	f.each(reap.RestoreAccount, tried(t, theBlock().take(9, "h9"), []changed{
 		{"fine", "", func(*blockSpec) {}},
-		{"number of odd spelling", "restore-blocks", func(b *blockSpec) { b.Numbers["+9"] = 3 }},
-		{"number of zeros", "restore-blocks", func(b *blockSpec) { b.Numbers["09"] = 3 }},
-		{"attributes permuted with a change", "restore-blocks", func(b *blockSpec) { b.Attributes[0], b.Attributes[1] = b.Attributes[1], b.Attributes[0] }},
+		{"number of odd spelling", "writes", func(b *blockSpec) { b.Numbers["+9"] = 3 }},
+		{"number of zeros", "writes", func(b *blockSpec) { b.Numbers["09"] = 3 }},
+		{"attributes permuted with a change", "writes", func(b *blockSpec) { b.Attributes[0], b.Attributes[1] = b.Attributes[1], b.Attributes[0] }},
 		{"negative number", "", func(b *blockSpec) { b.Numbers["9"] = -3 }},
 	}))
 
@@ -49,9 +49,9 @@ func TestOddWritesAreRefused(t *testing.T) {
 		return err
 	}
 	for name, c := range map[string]struct{ by, kind, namespace, name, body string }{
-		"apply adds":    {"pools", "pool", "kube-system", "pool", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"IPPool","metadata":{"name":"N"},"spec":{"allocations":{"9":{"id":"a","podref":"a/b"}}}}`},
+		"apply adds":    {"writes", "pool", "kube-system", "pool", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"IPPool","metadata":{"name":"N"},"spec":{"allocations":{"9":{"id":"a","podref":"a/b"}}}}`},
 		"apply creates": {"other", "pool", "kube-system", "none", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"IPPool","metadata":{"name":"N"},"spec":{"range":"10.0.0.0/24","allocations":{}}}`},
-		"apply owner":   {"reservations", "reservation", "kube-system", "10.0.0.1", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation","metadata":{"name":"N"},"spec":{"podref":"evil/pod"}}`},
+		"apply owner":   {"writes", "reservation", "kube-system", "10.0.0.1", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation","metadata":{"name":"N"},"spec":{"podref":"evil/pod"}}`},
 	} {
 		if by, err := refusedBy(apply(c.kind, c.namespace, c.name, strings.Replace(c.body, `"N"`, `"`+c.name+`"`, 1))); by != c.by {
 			t.Errorf("%s: %q, want %q: %v", name, by, c.by, err)
@@ -76,15 +76,15 @@ func TestTombstoneKeepsOddSpecs(t *testing.T) {
 		return "[" + podref + `,{"op":"add","path":"/metadata/annotations","value":{"ip-reaper/spec":` + spec + `}}]`
 	}
 	f.each(reap.RunAccount, []write{
-		{"keep another pod by an escape", "reservations", "patch", "reservation: kube-system/10.0.1.1",
+		{"keep another pod by an escape", "writes", "patch", "reservation: kube-system/10.0.1.1",
 			kept(`"{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/a\\u0062\"}"`)},
-		{"keep the pod of a backslash", "reservations", "patch", "reservation: kube-system/10.0.1.1",
+		{"keep the pod of a backslash", "writes", "patch", "reservation: kube-system/10.0.1.1",
 			kept(`"{\"containerid\":\"c1\",\"ifname\":\"net1\",\"podref\":\"shop/a\\\\u0062\"}"`)},
 		{"keep a pod alone", "", "patch", "reservation: kube-system/10.0.1.3", kept(`"{\"podref\":\"shop/a\"}"`)},
 		{"keep empty fields", "", "patch", "reservation: kube-system/10.0.1.4", kept(`"{\"containerid\":\"\",\"ifname\":\"\",\"podref\":\"shop/a\"}"`)},
-		{"keep with a duplicate instead", "reservations", "patch", "reservation: kube-system/10.0.1.4", kept(`"{\"containerid\":\"\",\"podref\":\"shop/a\",\"podref\":\"shop/a\"}"`)},
+		{"keep with a duplicate instead", "writes", "patch", "reservation: kube-system/10.0.1.4", kept(`"{\"containerid\":\"\",\"podref\":\"shop/a\",\"podref\":\"shop/a\"}"`)},
 		{"keep html", "", "patch", "reservation: kube-system/10.0.1.5", kept(`"{\"containerid\":\"a b\",\"podref\":\"shop/ü<&>\"}"`)},
-		{"keep spaces", "reservations", "patch", "reservation: kube-system/10.0.1.3", kept(`"{ \"podref\":\"shop/a\" }"`)},
-		{"keep a suffix", "reservations", "patch", "reservation: kube-system/10.0.1.3", kept(`"{\"podref\":\"shop/a\"}}"`)},
+		{"keep spaces", "writes", "patch", "reservation: kube-system/10.0.1.3", kept(`"{ \"podref\":\"shop/a\" }"`)},
+		{"keep a suffix", "writes", "patch", "reservation: kube-system/10.0.1.3", kept(`"{\"podref\":\"shop/a\"}}"`)},
 	})
 }

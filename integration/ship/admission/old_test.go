@@ -28,12 +28,12 @@ func TestBlocksWithoutSequenceNumbers(t *testing.T) {
 	f.releasing(on(theBlock(),
 		changed{"free an address", "", func(b *blockSpec) { *b = b.free(1) }},
 		changed{"free all", "", func(b *blockSpec) { *b = b.free(0, 1, 2) }},
-		changed{"allocate an address", "blocks", func(b *blockSpec) { *b = b.take(9, "evil") }},
-		changed{"change an owner", "blocks", func(b *blockSpec) { b.Attributes[0] = attribute("evil") }},
+		changed{"allocate an address", "writes", func(b *blockSpec) { *b = b.take(9, "evil") }},
+		changed{"change an owner", "writes", func(b *blockSpec) { b.Attributes[0] = attribute("evil") }},
 	)...)
 	f.each(reap.RestoreAccount, on(theBlock(),
 		changed{"allocate an address", "", func(b *blockSpec) { *b = b.take(9, "h9") }},
-		changed{"free an address", "restore-blocks", func(b *blockSpec) { *b = b.free(1) }},
+		changed{"free an address", "writes", func(b *blockSpec) { *b = b.free(1) }},
 	))
 }
 

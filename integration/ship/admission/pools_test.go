@@ -16,21 +16,21 @@ func TestPoolsOnlyShrinkOrAreRestored(t *testing.T) {
 	add := `[{"op":"add","path":"` + spec + `9","value":{"id":"c9","podref":"shop/nine","ifname":"net1"}}]`
 	remove := `[{"op":"remove","path":"` + spec + `1"}]`
 	never := []write{
-		{"change an owner", "pools", "patch", pool, `[{"op":"replace","path":"` + spec + `1/podref","value":"evil/pod"}]`},
-		{"change a sandbox", "pools", "patch", pool, `[{"op":"replace","path":"` + spec + `1/id","value":"evil"}]`},
-		{"change an interface", "pools", "patch", pool, `[{"op":"remove","path":"` + spec + `1/ifname"}]`},
-		{"move an allocation", "pools", "patch", pool, `[{"op":"move","from":"` + spec + `1","path":"` + spec + `7"}]`},
-		{"exchange two allocations", "pools", "patch", pool,
+		{"change an owner", "writes", "patch", pool, `[{"op":"replace","path":"` + spec + `1/podref","value":"evil/pod"}]`},
+		{"change a sandbox", "writes", "patch", pool, `[{"op":"replace","path":"` + spec + `1/id","value":"evil"}]`},
+		{"change an interface", "writes", "patch", pool, `[{"op":"remove","path":"` + spec + `1/ifname"}]`},
+		{"move an allocation", "writes", "patch", pool, `[{"op":"move","from":"` + spec + `1","path":"` + spec + `7"}]`},
+		{"exchange two allocations", "writes", "patch", pool,
 			`[{"op":"move","from":"` + spec + `1","path":"` + spec + `7"},{"op":"move","from":"` + spec + `2","path":"` + spec + `1"},{"op":"move","from":"` + spec + `7","path":"` + spec + `2"}]`},
-		{"spoil the range", "pools", "patch", pool, `[{"op":"replace","path":"/spec/range","value":"10.0.0.0/32"}]`},
-		{"add a label", "pools", "patch", pool, `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`},
-		{"change a label", "pools", "patch", pool, `[{"op":"replace","path":"/metadata/labels/a","value":"y"}]`},
-		{"remove the labels", "pools", "patch", pool, `[{"op":"remove","path":"/metadata/labels"}]`},
-		{"add an annotation", "pools", "patch", pool, `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
-		{"add a finalizer", "pools", "patch", pool, `[{"op":"add","path":"/metadata/finalizers","value":["example.com/x"]}]`},
-		{"add an owner", "pools", "patch", pool,
+		{"spoil the range", "writes", "patch", pool, `[{"op":"replace","path":"/spec/range","value":"10.0.0.0/32"}]`},
+		{"add a label", "writes", "patch", pool, `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`},
+		{"change a label", "writes", "patch", pool, `[{"op":"replace","path":"/metadata/labels/a","value":"y"}]`},
+		{"remove the labels", "writes", "patch", pool, `[{"op":"remove","path":"/metadata/labels"}]`},
+		{"add an annotation", "writes", "patch", pool, `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
+		{"add a finalizer", "writes", "patch", pool, `[{"op":"add","path":"/metadata/finalizers","value":["example.com/x"]}]`},
+		{"add an owner", "writes", "patch", pool,
 			`[{"op":"add","path":"/metadata/ownerReferences","value":[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"1"}]}]`},
-		{"remove one and add another", "pools", "patch", pool, remove[:len(remove)-1] + "," + add[1:]},
+		{"remove one and add another", "writes", "patch", pool, remove[:len(remove)-1] + "," + add[1:]},
 		{"delete a pool", "other", "delete", pool, ``},
 		{"delete all pools", "other", "collect", "pool: kube-system/", ``},
 		{"create a pool", "other", "create", "pool: ",
@@ -40,15 +40,15 @@ func TestPoolsOnlyShrinkOrAreRestored(t *testing.T) {
 		{"remove an allocation", "", "patch", pool, remove},
 		{"remove all", "", "patch", pool, `[{"op":"remove","path":"` + spec + `1"},{"op":"remove","path":"` + spec + `2"}]`},
 		{"change nothing", "", "patch", pool, `[]`},
-		{"add an allocation", "pools", "patch", pool, add},
-		{"add one to an empty pool", "pools", "patch", "pool: kube-system/other", add},
+		{"add an allocation", "writes", "patch", pool, add},
+		{"add one to an empty pool", "writes", "patch", "pool: kube-system/other", add},
 	}, never...)
 	f.releasing(release...)
 	f.each(reap.RestoreAccount, append([]write{
 		{"add an allocation", "", "patch", pool, add},
 		{"add one to an empty pool", "", "patch", "pool: kube-system/other", add},
-		{"remove an allocation", "restore-pools", "patch", pool, remove},
-	}, restoring(never)...))
+		{"remove an allocation", "writes", "patch", pool, remove},
+	}, never...))
 }
 
 // A new allocation has a key that the plugin reads as an address of the range, and a value of a
@@ -86,7 +86,7 @@ func TestAllocationsAreRestoredIntoTheirRange(t *testing.T) {
 		f.create("pool", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"IPPool","metadata":{"namespace":"kube-system","name":"`+name+`"},
 			"spec":{"range":"`+tt.cidr+`","allocations":{}}}`)
 		var writes []write
-		for by, keys := range map[string][]string{"": tt.good, "restore-pools": tt.evil} {
+		for by, keys := range map[string][]string{"": tt.good, "writes": tt.evil} {
 			for _, key := range keys {
 				writes = append(writes, write{fmt.Sprintf("add %q to %s", key, tt.cidr), by, "patch", "pool: kube-system/" + name,
 					`[{"op":"add","path":"/spec/allocations/` + strings.ReplaceAll(key, "/", "~1") + `","value":{"id":"c","podref":"shop/web","ifname":"net1"}}]`})
@@ -99,30 +99,15 @@ func TestAllocationsAreRestoredIntoTheirRange(t *testing.T) {
 	for value, by := range map[string]string{
 		`{"id":"","podref":""}`:                                   "", // with pods.unnamed, a run releases it
 		`{"id":"` + long[1:] + `","podref":"` + long[4:] + `/a"}`: "",
-		`{"id":"` + long + `","podref":"shop/web"}`:               "restore-pools",
-		`{"id":"c","podref":"` + long[2:] + `/a"}`:                "restore-pools",
-		`{"id":"c","podref":"shop/web","ifname":"` + long + `"}`:  "restore-pools",
-		`{"id":"c","podref":"web"}`:                               "restore-pools",
-		`{"id":"c","podref":"shop/"}`:                             "restore-pools",
-		`{"id":"c","podref":"/web"}`:                              "restore-pools",
-		`{"id":"c","podref":"shop/web/0"}`:                        "restore-pools",
+		`{"id":"` + long + `","podref":"shop/web"}`:               "writes",
+		`{"id":"c","podref":"` + long[2:] + `/a"}`:                "writes",
+		`{"id":"c","podref":"shop/web","ifname":"` + long + `"}`:  "writes",
+		`{"id":"c","podref":"web"}`:                               "writes",
+		`{"id":"c","podref":"shop/"}`:                             "writes",
+		`{"id":"c","podref":"/web"}`:                              "writes",
+		`{"id":"c","podref":"shop/web/0"}`:                        "writes",
 	} {
 		writes = append(writes, write{"add " + value[:20], by, "patch", "pool: kube-system/pool", `[{"op":"add","path":"/spec/allocations/9","value":` + value + `}]`})
 	}
 	f.each(reap.RestoreAccount, writes)
-}
-
-// restoring are the writes as the policies of the account that restores refuse them. One policy is
-// for all accounts.
-func restoring(writes []write) []write {
-	var all []write
-	for _, w := range writes {
-		switch w.by {
-		case "", "other":
-		default:
-			w.by = "restore-" + w.by
-		}
-		all = append(all, w)
-	}
-	return all
 }

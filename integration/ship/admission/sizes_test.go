@@ -31,14 +31,14 @@ func TestLargestPoolIsNotTooMuchWork(t *testing.T) {
 	release := []write{
 		{"remove as many as a batch", "", "patch", largest, patch(removals[:ipam.MaxBatch])},
 		{"remove one", "", "patch", largest, patch(removals[:1])},
-		{"remove more than a batch", "pools", "patch", largest, patch(removals)},
-		{"add one", "pools", "patch", largest, patch(additions[:1])},
+		{"remove more than a batch", "writes", "patch", largest, patch(removals)},
+		{"add one", "writes", "patch", largest, patch(additions[:1])},
 	}
 	restore := []write{
 		{"add one", "", "patch", largest, patch(additions[:1])},
 		{"add as many as a batch", "", "patch", "pool: kube-system/other", patch(additions[:ipam.MaxBatch])},
-		{"add more than a batch", "restore-pools", "patch", "pool: kube-system/other", patch(additions)},
-		{"remove one", "restore-pools", "patch", largest, patch(removals[:1])},
+		{"add more than a batch", "writes", "patch", "pool: kube-system/other", patch(additions)},
+		{"remove one", "writes", "patch", largest, patch(removals[:1])},
 	}
 	if testing.Short() {
 		release, restore = release[:1], restore[:3]
@@ -103,9 +103,9 @@ func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 					continue
 				}
 				f.each(reap.RunAccount, writes("", b.free(0), b.free(used-1)))
-				f.each(reap.RunAccount, writes("blocks", twice, taken))
+				f.each(reap.RunAccount, writes("writes", twice, taken))
 				if used < size {
-					f.each(reap.RestoreAccount, writes("restore-blocks", b.free(0)))
+					f.each(reap.RestoreAccount, writes("writes", b.free(0)))
 				}
 			}
 		})

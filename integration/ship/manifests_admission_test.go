@@ -1,0 +1,105 @@
+package ship_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+)
+
+// One kubectl apply -k makes the policies before anything that they bind: an account has no right before
+// its limits. kubectl reads the order in the folder that it applies, so each overlay of the pages has it.
+func TestPoliciesComeBeforeWhatTheyBind(t *testing.T) {
+	for _, folder := range []string{shipped(t, "cronjob"), shipped(t, "job"), of("outage", "release", "restore").write(t)} {
+		var limits, rights []int
+		for i, line := range apply(t, fresh(t), folder) {
+			switch kind, _, _ := strings.Cut(line, "."); {
+			case strings.HasPrefix(kind, "validatingadmissionpolic"):
+				limits = append(limits, i)
+			case slices.Contains([]string{"clusterrolebinding", "rolebinding", "cronjob"}, kind):
+				rights = append(rights, i)
+			}
+		}
+		if len(limits) != 4 || len(rights) == 0 || slices.Max(limits) > slices.Min(rights) {
+			t.Errorf("%s: the policies and their bindings are applied at %v, and what they bind at %v", folder, limits, rights)
+		}
+	}
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if strings.Contains(b.text(), "../deploy/kustomize/cronjob") && !strings.Contains(b.text(), "order: fifo") {
+				t.Errorf("%s:%d: the overlay does not have the order", p.path, b.line)
+			}
+		}
+	}
+}
+
+// An overlay may have a namespace of its own. The names in policies and bindings change together: if the
+// overlay forgets that, the account has no right that no policy holds.
+func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
+	const elsewhere = "network-tools"
+	c := fresh(t)
+	o := overlay{Resources: []string{"cronjob"}, Components: []string{"release", "restore"}, Namespace: elsewhere, Names: []string{"other-namespace"}}
+	apply(t, c, o.write(t))
+	for _, account := range []string{reap.RunAccount, reap.RestoreAccount} {
+		user := "system:serviceaccount:" + elsewhere + ":" + account
+		cluster.AwaitT(t, "the rights of "+user, func() bool { return mayPatchPools(t, c, user) })
+		for namespace, want := range map[string]string{elsewhere: "the ConfigMap other", "default": "it must be in the namespace of ip-reaper"} {
+			cluster.AwaitT(t, user+" is held in "+namespace, func() bool {
+				err := createsOther(t, c, namespace, user)
+				return err != nil && strings.Contains(err.Error(), want)
+			})
+		}
+	}
+	if err := createsOther(t, c, elsewhere, "jane", reap.Operators); err == nil {
+		t.Error("an operator creates a ConfigMap in the namespace of ip-reaper")
+	}
+	if err := createsOther(t, c, "default", "jane", reap.Operators); err != nil {
+		t.Errorf("an operator creates a ConfigMap elsewhere: %v", err)
+	}
+
+	o.Names = nil
+	apply(t, c, o.write(t))
+	for _, account := range []string{reap.RunAccount, reap.RestoreAccount} {
+		user := "system:serviceaccount:" + elsewhere + ":" + account
+		cluster.AwaitT(t, "no rights of "+user, func() bool { return !mayPatchPools(t, c, user) })
+	}
+	config, err := c.ServiceAccount(t.Context(), elsewhere, reap.RunAccount)
+	must(t, err)
+	kubeconfig, err := c.KubeconfigFor(config)
+	must(t, err)
+	result := runReaper(t, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName, "--state-namespace="+elsewhere)
+	if result.ExitCode != reap.ExitError {
+		t.Errorf("a run without rights exits with %d\n%s", result.ExitCode, result.Stderr)
+	}
+}
+
+// mayPatchPools reports whether the user may take allocations out of a pool.
+func mayPatchPools(t *testing.T, c *cluster.Cluster, user string) bool {
+	t.Helper()
+	answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "patch", Group: "whereabouts.cni.cncf.io", Resource: "ippools", Namespace: "kube-system",
+		}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	return answer.Status.Allowed
+}
+
+// createsOther creates a ConfigMap that is none of ip-reaper, without effect, as a user with all rights.
+func createsOther(t *testing.T, c *cluster.Cluster, namespace, user string, groups ...string) error {
+	t.Helper()
+	config, err := c.User(user, append(groups, "system:masters")...)
+	must(t, err)
+	kube, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	_, err = kube.CoreV1().ConfigMaps(namespace).Create(t.Context(), other, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
