@@ -169,7 +169,7 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 // saveEnd is run.saveEnd for a run that has something to save, or a restore: ended returns the ledger with
 // its end. saveEnd returns the stored ledger, if that has the end now.
 func saveEnd(ctx context.Context, store ledger.Store, ended func(ledger.Ledger) ledger.Ledger, log *slog.Logger) (have ledger.Ledger, saved bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := ipam.Finish(ctx, endTimeout)
 	defer cancel()
 	ledgers := undamaged{store}
 	have, err := ledgers.Load(ctx)

@@ -16,7 +16,7 @@ import (
 )
 
 // The limits on the write of a handle: how long it may take, and how often it is retried. An
-// interrupted run still writes the handles of its written blocks, for at most handleTimeout.
+// interrupted run still writes the handles of its written blocks, for at most ipam.Ending.
 const (
 	handleTimeout  = 15 * time.Second
 	handleTries    = 20
@@ -70,7 +70,7 @@ func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []c
 	// The block is written, so no warrant is needed any more.
 	later, cancel := context.WithCancel(ipam.SendBy(context.WithoutCancel(ctx), time.Time{}, nil))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(handleTimeout, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(ipam.Ending, cancel) })()
 	errs := each(len(changes), func(i int) error {
 		timed, cancel := context.WithTimeout(later, handleTimeout)
 		defer cancel()

@@ -1,12 +1,14 @@
 package crash_test
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
@@ -79,6 +81,47 @@ func stopped(w *kit.World, s step) {
 	}
 	w.Converge()
 }
+
+// A run ends within 10 seconds of SIGTERM, also when nothing that it asks is answered any more, and no
+// Pushgateway either. Its report is true, and the next run finishes what it leaves.
+func TestRunThatIsStoppedEndsThoughNothingAnswers(t *testing.T) {
+	w, _ := fixture(t)
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	w.Must(err)
+	defer silent.Close()
+	for _, at := range some([]string{"update ipamhandles"}, []string{"create configmaps", "patch ippools"}) {
+		w.Sub(at, func() {
+			w.Again()
+			w.Must(w.Memory.Unlock(w.Context()))
+			run := w.Starts("run", kit.ReleaseNow, kit.InOrder, "--all", "--push-url=http://"+silent.Addr().String())
+			h, err := proxy.Hold(w.Proxy, proxy.On(at), run)
+			w.Must(err)
+			others := proxy.NewGate()
+			w.Proxy.Before(proxy.Any, others.Hook)
+			began := time.Now()
+			w.Must(terminate(h))
+			result, err := h.Wait()
+			took := time.Since(began)
+			w.Must(err)
+			w.WantExit(reap.ExitSignal, result)
+			if took > busy*10*time.Second {
+				w.Errorf("it ends after %v", took)
+			}
+			if result.Report == nil {
+				w.Fatalf("no report\n%s", result.Stderr)
+			}
+			wantTrue(w, result.Report)
+			others.Open()
+			h.Open()
+			w.WantInUse()
+			w.Must(w.Memory.Unlock(w.Context()))
+			w.Converge()
+		})
+	}
+}
+
+// busy is how many times longer than it should a process may take on a busy machine.
+const busy = 2
 
 // wantTrueOr is wantTrue. A block that was written when the run had given up on it
 // is not what the report says that it knows: that of its addresses must be that they

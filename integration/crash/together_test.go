@@ -63,8 +63,9 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 	}
 }
 
-// Nor does it where two runs have listed the same leaks and release them: together they come to
-// the end of one (promises 1 and 8).
+// Nor does it where two runs have listed the same leaks and release them, as when a CronJob replaces a
+// run whose node is cut off, and that one goes on: together they come to the end of one (promises 1 and
+// 8).
 func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
 	w, _ := fixture(t)
 	for _, at := range writesOfRuns() {

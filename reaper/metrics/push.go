@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/prometheus/common/model"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -28,13 +29,13 @@ const pushTimeout = 10 * time.Second
 // success has its own group, with the label outcome, which a run leaves as it is unless it exited
 // with 0.
 //
-// Push works even after ctx has ended. It gives up after 10 seconds.
+// Push works even after ctx has ended. It gives up after 10 seconds, or ipam.Ending.
 //
 // The client's method Push replaces the whole group. Its method Add would keep the
 // metrics of names that the new push does not have, such as those of a deleted pool.
 func (g Gateway) Push(ctx context.Context, r report.Report, exitCode int) error {
 	g = g.ofNode(r.Run.Node)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
+	ctx, cancel := ipam.Finish(ctx, pushTimeout)
 	defer cancel()
 	run, metrics := newGauges("") // the group has the node
 	run.ofNode = g.ofNodes()

@@ -156,7 +156,7 @@ func same(stored, cm *corev1.ConfigMap) bool {
 
 // takeBack removes the parts of a failed write, even after ctx has ended.
 func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+	ctx, cancel := ipam.Finish(ctx, takeBackTimeout)
 	defer cancel()
 	var failed []error
 	for _, cm := range parts {

@@ -64,7 +64,7 @@ func NewLock(client coordinationv1client.LeasesGetter, namespace string, now fun
 
 // Acquire implements reaper.Lock. It renews the lease until release is called, even after
 // ctx has ended. If another holder takes the lease, Acquire logs that and stops renewing.
-// release takes at most releaseTimeout. A second call does nothing.
+// release takes at most releaseTimeout, or ipam.Ending after ctx has ended. A second call does nothing.
 func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err error) {
 	if holder == "" {
 		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
@@ -204,7 +204,7 @@ func (t *term) end(ctx context.Context) {
 	if t.lost {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	ctx, cancel := ipam.Finish(ctx, releaseTimeout)
 	defer cancel()
 	err := kube.Patiently(ctx, func(ctx context.Context) error { return t.update(ctx, "") })
 	switch {
