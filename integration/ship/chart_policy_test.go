@@ -56,6 +56,7 @@ func TestValuesArriveInThePod(t *testing.T) {
 image: {pullPolicy: Always}
 imagePullSecrets: [{name: registry}]
 suspend: true
+concurrencyPolicy: Forbid
 ttlSecondsAfterFinished: 10000000
 activeDeadlineSeconds: 10000000
 resources: {limits: {memory: 1Gi}}
@@ -78,6 +79,7 @@ extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
 		{"imagePullPolicy", container.ImagePullPolicy, corev1.PullAlways},
 		{"imagePullSecrets", pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "registry"}}},
 		{"suspend", *job.Spec.Suspend, true},
+		{"concurrencyPolicy", job.Spec.ConcurrencyPolicy, batchv1.ForbidConcurrent},
 		{"ttlSecondsAfterFinished", *job.Spec.JobTemplate.Spec.TTLSecondsAfterFinished, int32(10_000_000)},
 		{"activeDeadlineSeconds", *job.Spec.JobTemplate.Spec.ActiveDeadlineSeconds, int64(10_000_000)},
 		{"memory", container.Resources.Limits.Memory().String(), "1Gi"},

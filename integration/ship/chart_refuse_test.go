@@ -13,6 +13,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		want         string
 	}{
 		{"unknown mode", "mode: run", "at '/mode': value must be one of 'plan', 'release'"},
+		{"two runs at once", "concurrencyPolicy: Allow", "at '/concurrencyPolicy'"},
 		{"unknown value", "replicas: 1", "additional properties 'replicas' not allowed"},
 		{"unknown field of the policy", "policy: {grace: 15m}", "at '/policy': additional properties 'grace' not allowed"},
 		{"dryRun in the policy", "policy: {dryRun: false}", "policy.dryRun must not be set: set mode to plan for dry runs, or to release for"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,9 +73,9 @@ func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
 	}
 }
 
-// A Job is not killed while its run looks or waits, and fails at once where another try would
-// fail too. Templates for outages run only when an operator makes a Job of them, and a Job
-// tries again when the lock is taken, which the next start of a CronJob makes up for.
+// A Job is not killed while its run looks or waits, but before the next one is due, which does not wait
+// for a pod that stays on a dead node. It fails at once where another try would fail too, and tries again
+// when the lock is taken. Templates for outages run only when an operator makes a Job of them.
 func TestJobsEndAndTryAgain(t *testing.T) {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
@@ -84,7 +85,7 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 	for name, c := range everyPod(t, render(t, of("outage").write(t))) {
 		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
 		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
-		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
+		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ReplaceConcurrent {
 			t.Errorf("%s: suspended %t, concurrency %s", name, suspended, c.Spec.ConcurrencyPolicy)
 		}
 		args := podSpec(c).Containers[0].Args
@@ -95,13 +96,19 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 				t.Errorf("%s waits for %s, and the grace period is %v", name, wait, grace)
 			}
 		}
-		if deadline := time.Duration(*spec.ActiveDeadlineSeconds) * time.Second; deadline <= longest {
+		deadline := time.Duration(*spec.ActiveDeadlineSeconds) * time.Second
+		if deadline <= longest {
 			t.Errorf("%s is killed after %v, and may take %v", name, deadline, longest)
 		}
-		want := []int32{2, 4, 5}
-		if outage {
-			want = []int32{2, 4}
+		if !outage {
+			schedule, err := cron.ParseStandard(c.Spec.Schedule)
+			must(t, err)
+			first := schedule.Next(time.Now())
+			if interval := schedule.Next(first).Sub(first); deadline >= interval {
+				t.Errorf("%s is killed after %v, and the next is due after %v", name, deadline, interval)
+			}
 		}
+		want := []int32{2, 4}
 		last := spec.PodFailurePolicy.Rules[len(spec.PodFailurePolicy.Rules)-1]
 		if last.Action != batchv1.PodFailurePolicyActionFailJob || !slices.Equal(last.OnExitCodes.Values, want) {
 			t.Errorf("%s: %s on exit codes %v, want FailJob on %v", name, last.Action, last.OnExitCodes.Values, want)

@@ -1,15 +1,11 @@
 {{/*
 The fields that both kinds of CronJobs share, and their jobTemplate. Takes root and
-account; args, a list of further arguments of the program; deadline, retries, and final,
-the exit codes that are not tried again.
+account; args, a list of further arguments of the program; deadline and retries.
 */}}
 {{- define "ip-reaper.cronjob" -}}
 {{- $values := .root.Values -}}
 timeZone: {{ $values.timeZone | quote }}
-# A Job ends only when its pod is gone. If the pod's node has died, the Job blocks the next
-# start until the node is back, deleted or tainted out-of-service, or the pod is
-# force-deleted.
-concurrencyPolicy: Forbid
+concurrencyPolicy: {{ $values.concurrencyPolicy }}
 startingDeadlineSeconds: {{ $values.startingDeadlineSeconds }}
 successfulJobsHistoryLimit: {{ $values.successfulJobsHistoryLimit }}
 failedJobsHistoryLimit: {{ $values.failedJobsHistoryLimit }}
@@ -29,12 +25,13 @@ jobTemplate:
         onPodConditions:
         - type: DisruptionTarget
           status: "True"
-      # A retry would fail in the same way.
+      # A bad policy (2) or a refused plan (4) would fail again. If another run has the lock (5), it
+      # ends soon, and a killed one blocks it for half a minute.
       - action: FailJob
         onExitCodes:
           containerName: ip-reaper
           operator: In
-          values: {{ .final }}
+          values: [2, 4]
     template:
       metadata:
         labels:

@@ -9,7 +9,8 @@ restartPolicy: Never
 serviceAccountName: "{{ $name }}{{ .account.suffix }}"
 automountServiceAccountToken: true
 enableServiceLinks: false
-# After SIGTERM, a run ends its write, and says what it did in the ledger and metrics.
+# After SIGTERM, a run ends its write, and says what it did in the ledger and metrics. It takes 10
+# seconds at most.
 terminationGracePeriodSeconds: 60
 {{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
 {{- with get $values $field }}
