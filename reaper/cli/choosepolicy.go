@@ -30,8 +30,8 @@ type choice struct {
 	missing   bool   // the command writes, and none is installed in the state namespace
 }
 
-// choosePolicy chooses the policy of a command outside a cluster: that of the file, or else the
-// installed one. If none is installed, or it cannot be read, a dry run uses the default.
+// choosePolicy chooses between the policy of the file and the installed one, which counts without a
+// file. If none is installed, or it cannot be read, a dry run uses the default.
 //
 // What writes goes by the installed policy, also a dry run that remembers: with weaker limits, it
 // could believe a list of pods that the CronJob then believes too. The file must then say the same,

@@ -128,11 +128,11 @@ func (f *clusterFlags) contact(ctx context.Context, w ioStreams, o connectOption
 	}, nil
 }
 
-// choose returns the policy that counts. In a pod, it is a file. Elsewhere, the installed one does not
-// matter to a command that judges nothing, or that is a dry run by a file. It is read, and the state looked
-// for, beside the first request: none of them needs another's answer.
+// choose returns the policy that counts. The installed one does not matter to a command that judges
+// nothing, or goes by a file in a pod, or is a dry run by a file. It is read, and the state looked for,
+// beside the first request: none of them needs another's answer.
 func (c contact) choose(ctx context.Context, w ioStreams, o connectOptions) (choice, error) {
-	if c.context == "" || o.stateOnly || o.policyFile != "" && !o.writes {
+	if o.stateOnly || o.policyFile != "" && (c.context == "" || !o.writes) {
 		return choice{policy: o.policy}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -208,7 +208,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		}
 	}
 	var same func(context.Context) error
-	if c.context != "" {
+	if c.context != "" || chosen.installed != "" {
 		same = func(ctx context.Context) error { return chosen.unchanged(ctx, c.core, c.stateIn) }
 	}
 	return connection{
@@ -237,7 +237,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			HasNamespace: func(ctx context.Context, name string) census.Presence {
 				return state.HasNamespace(ctx, c.core, name)
 			},
-			Access:    rights(w, c.apiServer, c.clients, opened, c.stateIn, chosen, o.logger),
+			Access:    rights(w, c.apiServer, c.clients, opened, c.stateIn, chosen.policy, same, o.logger),
 			ClockSkew: c.clock.Skew,
 		},
 		journals: state.NewJournals(c.core, c.stateIn, retention(chosen.policy)),

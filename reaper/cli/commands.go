@@ -21,9 +21,9 @@ longer exist. It never releases an address in use. When in doubt, it keeps the
 address.
 
 A run is a dry run, which only shows what would be released, unless
---dry-run=false says otherwise. Outside a cluster, it takes the installed policy
-by default: ConfigMap ip-reaper-policy in the state namespace. The dryRun of a
-policy is for the CronJob and for nodes.
+--dry-run=false says otherwise. By default, it takes the installed policy:
+ConfigMap ip-reaper-policy in the state namespace. The dryRun of a policy is for
+the CronJob and for nodes.
 `
 
 const pluginAbout = `

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -20,19 +21,19 @@ import (
 
 // rights returns a function that asks, before the first write of a round, whether the account
 // has the rights to release. If there is no answer, nothing is denied: each write then shows
-// whether it is allowed. Outside a cluster, everything is denied if the installed policy has changed.
+// whether it is allowed. Everything is denied if the policy is not the same any more; same may be nil.
 //
 // The rights to save the ledger and to take the lock are not asked for, because a run releases
 // without them, and warns once about each.
-func rights(w ioStreams, at apiServer, c clients, opened []ipam.Backend, namespace string, chosen choice, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
-	rules := plugin.Needs(w.backends, opened, chosen.policy, plugin.Release)
+func rights(w ioStreams, at apiServer, c clients, opened []ipam.Backend, namespace string, p policy.Policy, same func(context.Context) error, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	common := [][]state.Need{
 		{{Verb: "get", Resource: "pods"}},                                // the second look
 		{{Verb: "create", Resource: "configmaps", Namespace: namespace}}, // the journal
 	}
 	return func(ctx context.Context, backends []string) reaper.Denied {
-		if at.context != "" {
-			if err := chosen.unchanged(ctx, c.core, namespace); err != nil {
+		if same != nil {
+			if err := same(ctx); err != nil {
 				return reaper.Denied{All: fmt.Errorf("nothing is released: %w", err)}
 			}
 		}
