@@ -10,24 +10,35 @@ import (
 )
 
 // On each page, an operator with an outage types the commands of the page one after the
-// other.
+// other. The commands of the pages that name roles are typed by each of them, too.
 func TestCommandsDoWhatThePagesSay(t *testing.T) {
 	withCommands := slices.DeleteFunc(pages(t), func(p page) bool { return !slices.ContainsFunc(p.commands(), runsHere) })
 	if len(withCommands) == 0 {
 		t.Fatal("no page has a command")
 	}
 	for _, p := range withCommands {
-		t.Run(strings.TrimSuffix(strings.ReplaceAll(p.path, "/", "_"), ".md"), func(t *testing.T) {
-			o := newOperator(t, p)
-			for _, b := range p.blocks {
-				if file := b.file(); file != "" {
-					o.write(file, b.text())
-				}
-				for _, c := range b.commands() {
-					o.follow(p, c)
-				}
+		name := strings.TrimSuffix(strings.ReplaceAll(p.path, "/", "_"), ".md")
+		t.Run(name, func(t *testing.T) { newOperator(t, p).read(p) })
+		if slices.Contains([]string{"docs/install.md", "docs/outage.md", "docs/policy.md"}, p.path) {
+			t.Run(name+"_with_the_roles_of_people", func(t *testing.T) { newOperator(t, p).with(leastRole).read(p) })
+			t.Run(name+"_in_the_group_of_operators", func(t *testing.T) { newOperator(t, p).with(member).read(p) })
+		}
+	}
+}
+
+// read types the commands of the page.
+func (o *operator) read(p page) {
+	o.Helper()
+	for _, b := range p.blocks {
+		if file := b.file(); file != "" {
+			o.write(file, b.text())
+		}
+		for _, c := range b.commands() {
+			if o.who != nil {
+				o.person = o.who(p.sentenceBefore(b), c.typed)
 			}
-		})
+			o.follow(p, c)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
@@ -32,6 +33,8 @@ type operator struct {
 	calico  *calico.Datastore
 	dir     string            // a checkout, as far as the pages need one
 	logs    map[string]string // of the Jobs that ran, by name
+	person  string            // who types; the administrator if empty
+	who     func(sentence, typed string) (person string)
 }
 
 // installs reports whether the reader of the page has nothing installed yet.
@@ -76,12 +79,20 @@ func (o *operator) checkout(plugin bool) {
 			must(o, os.Symlink(program, o.path(path)))
 		}
 	}
-	config, err := clientcmd.LoadFromFile(o.cluster.Kubeconfig)
+	o.kubeconfig("", o.cluster.Config)
+}
+
+// kubeconfig writes the kubeconfig of a person.
+func (o *operator) kubeconfig(person string, is *rest.Config) {
+	o.Helper()
+	file, err := o.cluster.KubeconfigFor(is)
+	must(o, err)
+	config, err := clientcmd.LoadFromFile(file)
 	must(o, err)
 	config.Contexts["my-cluster"] = config.Contexts[cluster.ContextName].DeepCopy()
 	config.Contexts["my-cluster"].Namespace = "default"
 	config.CurrentContext = "my-cluster"
-	must(o, clientcmd.WriteToFile(*config, o.path("kubeconfig")))
+	must(o, clientcmd.WriteToFile(*config, o.path("kubeconfig"+person)))
 }
 
 // path is the path of something in the checkout.
@@ -92,7 +103,7 @@ func (o *operator) path(parts ...string) string {
 // bash runs a command as a shell does into which it is typed, in the checkout, and
 // returns what it printed.
 func (o *operator) bash(typed string) (string, error) {
-	return bash(o.Context(), o.dir, typed, []string{o.path(".local", "bin"), o.path("programs")}, "HOME="+o.dir, "KUBECONFIG="+o.path("kubeconfig"))
+	return bash(o.Context(), o.dir, typed, []string{o.path(".local", "bin"), o.path("programs")}, "HOME="+o.dir, "KUBECONFIG="+o.path("kubeconfig"+o.person))
 }
 
 // bash runs a command in a folder, with programs in front of those of the machine.
