@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -93,15 +93,17 @@ func (to target) notes(t *testing.T, text string) string {
 	return files["NOTES.txt"]
 }
 
-// manifests is all that helm would install, as one YAML file.
+// manifests is all that helm would install, as one YAML file, in its order.
 func (to target) manifests(t *testing.T, text string, apis ...string) string {
 	t.Helper()
 	files, err := to.render(t, values(t, text), apis...)
 	must(t, err)
 	delete(files, "NOTES.txt")
+	_, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	must(t, err)
 	var all strings.Builder
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(&all, "---\n%s\n", files[file])
+	for _, manifest := range sorted {
+		fmt.Fprintf(&all, "---\n%s\n", manifest.Content)
 	}
 	return all.String()
 }
@@ -132,10 +134,18 @@ func decode(t *testing.T, text string) map[string]unstructured.Unstructured {
 		if object.Object == nil {
 			continue // nothing but comments
 		}
-		key := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-		if _, twice := objects[key]; twice {
-			t.Fatalf("%s is there twice", key)
+		all := []unstructured.Unstructured{object}
+		if object.IsList() {
+			list, err := object.ToList()
+			must(t, err)
+			all = list.Items
 		}
-		objects[key] = object
+		for _, object := range all {
+			key := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+			if _, twice := objects[key]; twice {
+				t.Fatalf("%s is there twice", key)
+			}
+			objects[key] = object
+		}
 	}
 }

@@ -14,23 +14,32 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// One kubectl apply -k makes the policies before anything that they bind: an account has no right before
-// its limits. kubectl reads the order in the folder that it applies, so each overlay of the pages has it.
-func TestPoliciesComeBeforeWhatTheyBind(t *testing.T) {
-	for _, folder := range []string{shipped(t, "cronjob"), shipped(t, "job"), of("outage", "release", "restore").write(t)} {
+// One kubectl apply -k, and one helm install, make the policies before the bindings of the accounts: an
+// account has no right before its limits. kubectl reads the order in the folder that it applies, so each
+// overlay of the pages has it.
+func TestPoliciesComeBeforeTheRightsThatTheyLimit(t *testing.T) {
+	check := func(name string, lines []string) {
 		var limits, rights []int
-		for i, line := range apply(t, fresh(t), folder) {
+		for i, line := range lines {
 			switch kind, _, _ := strings.Cut(line, "."); {
 			case strings.HasPrefix(kind, "validatingadmissionpolic"):
 				limits = append(limits, i)
-			case slices.Contains([]string{"clusterrolebinding", "rolebinding", "cronjob"}, kind):
+			case strings.HasSuffix(kind, "rolebinding"):
 				rights = append(rights, i)
 			}
 		}
 		if len(limits) != 4 || len(rights) == 0 || slices.Max(limits) > slices.Min(rights) {
-			t.Errorf("%s: the policies and their bindings are applied at %v, and what they bind at %v", folder, limits, rights)
+			t.Errorf("%s: the policies and their bindings are made at %v, and the rights at %v", name, limits, rights)
 		}
 	}
+	for _, folder := range []string{shipped(t, "cronjob"), shipped(t, "job"), of("outage", "release", "restore").write(t)} {
+		check(folder, apply(t, fresh(t), folder))
+	}
+	c := fresh(t)
+	to := target{chartName, c.Namespace(t)}
+	out, err := c.Kubectl(t.Context(), to.manifests(t, everything), "create", "--validate=strict", "-f", "-")
+	must(t, err)
+	check("the chart", strings.Split(out, "\n"))
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			if strings.Contains(b.text(), "../deploy/kustomize/cronjob") && !strings.Contains(b.text(), "order: fifo") {

@@ -15,19 +15,30 @@ is enabled and keeps its data in the Kubernetes API.
 {{- end }}
 
 {{/*
-The fields of a binding after its metadata. Takes root, account, kind (of the role) and
-part.
+A binding in a list, as the admission policies are: Helm makes lists last, and in the order of their
+files, so an account has no right before its limits. Takes root, account, kind (of the role) and part.
 */}}
-{{- define "ip-reaper.binds" -}}
+{{- define "ip-reaper.binding" -}}
 {{- $name := include "ip-reaper.fullname" .root -}}
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: {{ .kind }}
-  name: "{{ $name }}{{ .part }}{{ .account.suffix }}"
-subjects:
-- kind: ServiceAccount
-  name: "{{ $name }}{{ .account.suffix }}"
-  namespace: "{{ .root.Release.Namespace }}"
+apiVersion: v1
+kind: List
+metadata: {name: bindings} # for helm lint
+items:
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: {{ .kind }}Binding
+  metadata:
+    {{- if eq .kind "Role" }}
+    namespace: {{ .root.Release.Namespace | quote }}
+    {{- end }}
+    {{- include "ip-reaper.metadata" . | nindent 4 }}
+  roleRef:
+    apiGroup: rbac.authorization.k8s.io
+    kind: {{ .kind }}
+    name: "{{ $name }}{{ .part }}{{ .account.suffix }}"
+  subjects:
+  - kind: ServiceAccount
+    name: "{{ $name }}{{ .account.suffix }}"
+    namespace: "{{ .root.Release.Namespace }}"
 {{- end }}
 
 {{/*
