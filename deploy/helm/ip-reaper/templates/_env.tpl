@@ -36,7 +36,7 @@ The environment variables of the container.
 # Just below the container's memory limit: the Go runtime collects garbage more often as it comes
 # close.
 - name: GOMEMLIMIT
-  value: {{ . }}
+  value: {{ . | quote }}
 {{- end }}
 {{- with .Values.metrics.pushURL }}
 - name: IP_REAPER_PUSH_URL
@@ -47,8 +47,8 @@ The environment variables of the container.
 - name: IP_REAPER_PUSH_URL
   valueFrom:
     secretKeyRef:
-      name: {{ .name }}
-      key: {{ .key }}
+      name: {{ .name | quote }}
+      key: {{ .key | quote }}
 {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
