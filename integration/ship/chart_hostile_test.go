@@ -55,6 +55,7 @@ backends:
       deletedAt: .every.deleted
 metrics:
   pushURL: http://every-push:9091
+  caBundle: {configMap: every-ca-map, key: everyCAKey}
   prometheusRule: {enabled: true, labels: {every-rule: everyRule}}
   dashboard: {enabled: true, labels: {every-dashboard: everyDashboard}, annotations: {every-folder: everyFolder}}
 outage: {enabled: true}
@@ -98,7 +99,7 @@ extraVolumeMounts: [{name: every-volume, mountPath: /every/mount}]
 `, `
 fullnameOverride: every-prefix
 image: {digest: "sha256:` + strings.Repeat("ef", 32) + `"}
-metrics: {pushURLSecret: {name: every-url, key: everyKey}}
+metrics: {pushURLSecret: {name: every-url, key: everyKey}, caBundle: {secret: every-ca-secret}}
 `}
 
 // brokenTexts are what a text may do to a template: end its line or its quotes, and begin an object, a

@@ -60,6 +60,11 @@ containers:
   - name: policy
     mountPath: /etc/ip-reaper
     readOnly: true
+  {{- if include "ip-reaper.caVolume" .root }}
+  - name: ca
+    mountPath: /etc/ip-reaper-ca
+    readOnly: true
+  {{- end }}
   {{- with $values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -72,6 +77,9 @@ volumes:
 - name: policy
   configMap:
     name: ip-reaper-policy
+{{- with include "ip-reaper.caVolume" .root }}
+{{ . }}
+{{- end }}
 {{- with $values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
