@@ -56,7 +56,7 @@ backends:
 metrics:
   pushURL: http://every-push:9091
   caBundle: {configMap: every-ca-map, key: everyCAKey}
-  prometheusRule: {enabled: true, labels: {every-rule: everyRule}}
+  prometheusRule: {enabled: true, labels: {every-rule: everyRule}, runbooks: "https://every.example/docs/"}
   dashboard: {enabled: true, labels: {every-dashboard: everyDashboard}, annotations: {every-folder: everyFolder}}
 outage: {enabled: true}
 restore: {enabled: true}
