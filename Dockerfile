@@ -5,8 +5,8 @@
 #                   wants BuildKit, which does not build the stage of make image then
 #
 # It has no CA certificates. The API server's are in the pod, those of etcd and Azure CNS
-# in a file that a setting names. For a Pushgateway behind https, mount some at
-# /etc/ssl/certs, or name their file in SSL_CERT_FILE.
+# in a file that a setting names. For a Pushgateway behind https, SSL_CERT_FILE names theirs:
+# components/ca-bundle and the chart's metrics.caBundle mount it.
 
 ARG VERSION=dev
 ARG COMMIT=

@@ -38,7 +38,7 @@ func TestImageOfTheReleaseIsNamedByItsDigest(t *testing.T) {
 				must(t, err)
 				var got []string
 				for _, file := range []string{"cronjob.yaml", "outage.yaml", "node.yaml"} {
-					images := regexp.MustCompile(`(?m)^ *image: (.*)$`).FindAllStringSubmatch(files[file], -1)
+					images := regexp.MustCompile(`(?m)^ *image: "(.*)"$`).FindAllStringSubmatch(files[file], -1)
 					if len(images) == 0 {
 						t.Errorf("%s has no image", file)
 					}

@@ -18,7 +18,8 @@ backends:
 
 // metricsValues is the URL of components/metrics.
 const metricsValues = `
-metrics: {pushURL: "http://pushgateway.monitoring.svc:9091"}
+metrics:
+  pushURL: http://pushgateway.monitoring.svc:9091
 `
 
 // The chart makes the objects of Kustomize. So what integration/ship proves of these holds of
@@ -41,6 +42,9 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		}},
 		{"network policy with metrics", "networkPolicy: {enabled: true}\n" + metricsValues, []overlay{
 			of("network-policy", "metrics"),
+		}},
+		{"CAs of the gateway", metricsValues + "  caBundle: {configMap: ip-reaper-ca}", []overlay{
+			of("metrics", "ca-bundle"),
 		}},
 		{"without policies", "admissionPolicies: {enabled: false}", []overlay{of("no-admission")}},
 		{"monitoring", `metrics: {pushURL: "http://pushgateway.monitoring.svc:9091", prometheusRule: {enabled: true}, dashboard: {enabled: true}}`, []overlay{

@@ -24,6 +24,10 @@ func TestMonitoringIsForWhatIsThere(t *testing.T) {
 			"with files of nodes", "node: {enabled: true, metricsFolder: /var/lib/node_exporter}\nmetrics: {prometheusRule: {enabled: true}}",
 			[]string{pushed, cronJob}, "kind: ConfigMap",
 		},
+		{
+			"with pages elsewhere", "metrics: {pushURL: \"http://a\", prometheusRule: {enabled: true, runbooks: \"https://wiki.example/\"}}",
+			[]string{"runbook_url: https://wiki.example/outage.md#if-an-address-is-not-released\n"}, "runbook_url: https://github.com",
+		},
 		{"by another name", "fullnameOverride: reap\nmetrics: {prometheusRule: {enabled: true}}", []string{`cronjob=~".*reap"`}, cronJob},
 		{
 			"dashboard", "metrics: {dashboard: {enabled: true, annotations: {grafana_folder: Networking}}}",

@@ -63,11 +63,16 @@ resources: {limits: {memory: 1Gi}}
 nodeSelector: {kubernetes.io/os: linux}
 tolerations: [{key: a, operator: Exists}]
 affinity: {nodeAffinity: {}}
+topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]
 priorityClassName: system-cluster-critical
+dnsPolicy: Default
+commonLabels: {team: all, tier: infra, app.kubernetes.io/instance: not-this}
 podLabels: {team: net, app.kubernetes.io/name: not-this}
 podAnnotations: {a: "1"}
 metrics: {pushURLSecret: {name: gateway}}
 extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
+extraVolumes: [{name: more, emptyDir: {}}]
+extraVolumeMounts: [{name: more, mountPath: /more}]
 `
 	job := cronJob(t, text)
 	pod := job.Spec.JobTemplate.Spec.Template
@@ -86,10 +91,19 @@ extraEnv: [{name: IP_REAPER_VERBOSE, value: "true"}]
 		{"nodeSelector", pod.Spec.NodeSelector, map[string]string{"kubernetes.io/os": "linux"}},
 		{"tolerations", pod.Spec.Tolerations, []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}},
 		{"affinity", pod.Spec.Affinity, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}},
+		{"topologySpreadConstraints", pod.Spec.TopologySpreadConstraints, []corev1.TopologySpreadConstraint{
+			{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway},
+		}},
+		{"dnsPolicy", pod.Spec.DNSPolicy, corev1.DNSDefault},
 		{"priorityClassName", pod.Spec.PriorityClassName, "system-cluster-critical"},
 		{"labels", pod.Labels, map[string]string{
-			"team": "net", "app.kubernetes.io/name": chartName, "app.kubernetes.io/instance": chartName,
+			"team": "net", "tier": "infra", "app.kubernetes.io/name": chartName, "app.kubernetes.io/instance": chartName,
 		}},
+		{"labels of the object", job.Labels["team"] + job.Labels["tier"] + job.Labels["app.kubernetes.io/instance"], "allinfra" + chartName},
+		{"the last volume", pod.Spec.Volumes[len(pod.Spec.Volumes)-1], corev1.Volume{
+			Name: "more", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		}},
+		{"the last mount", container.VolumeMounts[len(container.VolumeMounts)-1], corev1.VolumeMount{Name: "more", MountPath: "/more"}},
 		{"annotations", pod.Annotations, map[string]string{"a": "1"}},
 		{"the end of env", container.Env[len(container.Env)-2:], []corev1.EnvVar{
 			{Name: "IP_REAPER_PUSH_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{

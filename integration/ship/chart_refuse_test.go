@@ -26,6 +26,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"certificate over http", etcd + `"https://a:2379", "http://b:2379"]}}}`, "has an http endpoint, and backends.calico.etcd.secretName is set"},
 		{"password in a URL", "metrics: {pushURL: \"https://a:secret@pushgateway:9091\"}", "metrics.pushURL has a user in it: put the URL into a Secret"},
 		{"two URLs", "metrics: {pushURL: \"http://pushgateway:9091\", pushURLSecret: {name: a}}", "metrics.pushURL and metrics.pushURLSecret.name are both set"},
+		{"CAs from two places", "metrics: {caBundle: {configMap: a, secret: b}}", "metrics.caBundle.configMap and metrics.caBundle.secret are both set"},
 		{"prefix that is too long", "fullnameOverride: " + strings.Repeat("a", 37), "at '/fullnameOverride': maxLength"},
 		{"digest", "image: {digest: 0123}", "at '/image/digest'"},
 		{"unknown field of the policy of nodes", "node: {policy: {grace: 15m}}", "at '/node/policy': additional properties 'grace' not allowed"},

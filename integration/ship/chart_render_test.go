@@ -98,6 +98,11 @@ func (to target) manifests(t *testing.T, text string, apis ...string) string {
 	t.Helper()
 	files, err := to.render(t, values(t, text), apis...)
 	must(t, err)
+	return manifestsOf(files)
+}
+
+// manifestsOf are what helm would install of rendered files.
+func manifestsOf(files map[string]string) string {
 	delete(files, "NOTES.txt")
 	_, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	must(t, err)

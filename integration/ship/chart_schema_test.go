@@ -16,7 +16,7 @@ import (
 // node is an object of a JSON schema.
 type node = map[string]any
 
-func parseSchema(t *testing.T, data []byte) node {
+func parseNode(t *testing.T, data []byte) node {
 	t.Helper()
 	var schema node
 	must(t, json.Unmarshal(data, &schema))
@@ -28,8 +28,8 @@ func parseSchema(t *testing.T, data []byte) node {
 func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 	text, err := policy.Schema(plugin.Known(backends.All()))
 	must(t, err)
-	want := parseSchema(t, text)
-	got := parseSchema(t, loadChart(t).Schema)
+	want := parseNode(t, text)
+	got := parseNode(t, loadChart(t).Schema)
 	fields := want["properties"].(node)
 	ofBackends := fields["backends"].(node)["properties"].(node)
 	resources := ofBackends["reservedIPs"].(node)["properties"].(node)["resources"]

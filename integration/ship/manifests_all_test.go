@@ -51,7 +51,7 @@ func TestNothingElseHasTheOutageAccount(t *testing.T) {
 
 // A component reaches the CronJob and the outage jobs alike.
 func TestComponentsReachEveryPod(t *testing.T) {
-	components := []string{"outage", "network-policy", "calico-etcd", "metrics", "openshift", "priority-class"}
+	components := []string{"outage", "network-policy", "calico-etcd", "metrics", "ca-bundle", "openshift", "priority-class"}
 	all := render(t, of(components...).write(t))
 	policy := every[*networkingv1.NetworkPolicy](t, all)[home]
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
@@ -81,7 +81,7 @@ func TestComponentsReachEveryPod(t *testing.T) {
 			names = append(names, e.Name)
 		}
 		if !selector.Matches(labels.Set(c.Spec.JobTemplate.Spec.Template.Labels)) ||
-			!slices.Contains(names, "ETCD_ENDPOINTS") || !slices.Contains(names, "IP_REAPER_PUSH_URL") ||
+			!slices.Contains(names, "ETCD_ENDPOINTS") || !slices.Contains(names, "IP_REAPER_PUSH_URL") || !slices.Contains(names, "SSL_CERT_FILE") ||
 			spec.SecurityContext.RunAsUser != nil || class == nil || spec.PriorityClassName != class.Name {
 			t.Errorf("a component does not reach the pod of %s: variables %v, class %q", name, names, spec.PriorityClassName)
 		}

@@ -41,7 +41,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 // Each alert points to a page that says what to do, and those for pools that are full point to the
 // runbook: what is typed then decides whether an address in use is released.
 func TestAlertsPointToTheRunbook(t *testing.T) {
-	const pages = "https://github.com/ip-reaper/ip-reaper/blob/main/"
+	pages := loadChart(t).Metadata.Home + "/blob/main/"
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -76,15 +76,20 @@ func TestAlertsPointToTheRunbook(t *testing.T) {
 
 // What the document would have Prometheus do is what Prometheus takes.
 func TestConfigurationOfTheDocumentIsValid(t *testing.T) {
+	clusters := regexp.MustCompile("(?s)```yaml\n# clusters.yaml[^\n]*\n(.*?)```").FindStringSubmatch(read(t, document))
+	if clusters == nil {
+		t.Fatalf("%s has no clusters.yaml", document)
+	}
 	block := regexp.MustCompile("(?s)```yaml\n(scrape_configs:.*?)```").FindStringSubmatch(read(t, document))
 	if block == nil {
 		t.Fatalf("%s has no scrape_configs", document)
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"prometheus.yaml": block[1], "alerts.yaml": read(t, alerts)} {
+	for name, text := range map[string]string{"prometheus.yaml": block[1], "alerts.yaml": read(t, alerts), "clusters.yaml": clusters[1]} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	promtool(t, dir, "", "check", "config", "prometheus.yaml")
+	promtool(t, dir, "", "check", "rules", "clusters.yaml")
 }
 
 // read returns a file.

@@ -6,6 +6,20 @@ The name of the Secret with etcd's certificates and key, or nothing.
 {{- end }}
 
 {{/*
+The volume with the CAs of the Pushgateway, or nothing.
+*/}}
+{{- define "ip-reaper.caVolume" -}}
+{{- with .Values.metrics.caBundle -}}
+{{- $items := list (dict "key" .key "path" "ca.crt") -}}
+{{- if .configMap -}}
+{{ toYaml (list (dict "name" "ca" "configMap" (dict "name" .configMap "items" $items))) }}
+{{- else if .secret -}}
+{{ toYaml (list (dict "name" "ca" "secret" (dict "secretName" .secret "items" $items))) }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/*
 The environment variables of the container.
 */}}
 {{- define "ip-reaper.env" -}}
@@ -36,7 +50,7 @@ The environment variables of the container.
 # Just below the container's memory limit: the Go runtime collects garbage more often as it comes
 # close.
 - name: GOMEMLIMIT
-  value: {{ . }}
+  value: {{ . | quote }}
 {{- end }}
 {{- with .Values.metrics.pushURL }}
 - name: IP_REAPER_PUSH_URL
@@ -47,9 +61,13 @@ The environment variables of the container.
 - name: IP_REAPER_PUSH_URL
   valueFrom:
     secretKeyRef:
-      name: {{ .name }}
-      key: {{ .key }}
+      name: {{ .name | quote }}
+      key: {{ .key | quote }}
 {{- end }}
+{{- end }}
+{{- if include "ip-reaper.caVolume" . }}
+- name: SSL_CERT_FILE
+  value: /etc/ip-reaper-ca/ca.crt
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -1,11 +1,19 @@
 {{/*
+The name of the program, which is in labels and in the prefix of names.
+*/}}
+{{- define "ip-reaper.name" -}}
+{{- .Values.nameOverride | default .Chart.Name -}}
+{{- end }}
+
+{{/*
 The prefix of all names: ip-reaper, if the release has that name. The name of a CronJob
 has at most 52 characters, and -outage-override takes 16 of them.
 */}}
 {{- define "ip-reaper.fullname" -}}
 {{- $name := .Values.fullnameOverride -}}
 {{- if not $name -}}
-  {{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+  {{- $program := include "ip-reaper.name" . -}}
+  {{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name $program) (contains $program .Release.Name) -}}
 {{- end -}}
 {{- regexReplaceAll "[-.]+$" (trunc 36 $name) "" -}}
 {{- end }}
@@ -23,22 +31,31 @@ their rights are those of runs that release.
 {{- end }}
 
 {{/*
-The labels of Jobs and pods. Takes root and account.
+The labels by which pods are selected. Takes root and account.
 */}}
-{{- define "ip-reaper.jobLabels" -}}
-app.kubernetes.io/name: {{ .root.Chart.Name }}
+{{- define "ip-reaper.selector" -}}
+app.kubernetes.io/name: {{ include "ip-reaper.name" .root | quote }}
 app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .account }}
 {{- with .component }}
-app.kubernetes.io/component: {{ . }}
+app.kubernetes.io/component: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
 
 {{/*
-The name and labels of an object. Takes root and account. Takes part, which stands in the
-name between the prefix and the account's suffix: "", or for example -calico. Takes job,
-which is the end of the name of an outage's CronJob.
+The labels of Jobs and pods. No value replaces one by which pods are selected. Takes root,
+account, and further labels.
+*/}}
+{{- define "ip-reaper.jobLabels" -}}
+{{- $own := include "ip-reaper.selector" . | fromYaml -}}
+{{- merge $own (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
+{{- end }}
+
+{{/*
+The name and labels of an object. Takes root and account, and further labels. Takes part, which
+stands in the name between the prefix and the account's suffix: "", or for example -calico. Takes
+job, which is the end of the name of an outage's CronJob.
 */}}
 {{- define "ip-reaper.metadata" -}}
 name: "{{ include "ip-reaper.fullname" .root }}{{ .part }}{{ .account.suffix }}{{ .job }}"
@@ -47,13 +64,32 @@ labels:
 {{- end }}
 
 {{/*
-The labels of an object. Takes root. Takes account, if the object is part of one.
+The labels of an object. Takes root. Takes account, if the object is part of one, and further
+labels.
 */}}
 {{- define "ip-reaper.labels" -}}
-{{ include "ip-reaper.jobLabels" . }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 }}
+{{- $own := dict
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63)
+-}}
+{{- merge $own (include "ip-reaper.jobLabels" . | fromYaml) | toYaml -}}
+{{- end }}
+
+{{/*
+A ServiceAccount. Takes root, account and namespace.
+*/}}
+{{- define "ip-reaper.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  namespace: {{ .namespace | quote }}
+  {{- include "ip-reaper.metadata" . | nindent 2 }}
+  {{- with .root.Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
 {{- end }}
 
 {{/*

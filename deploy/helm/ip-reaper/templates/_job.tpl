@@ -5,7 +5,7 @@ account; args, a list of further arguments of the program; deadline and retries.
 {{- define "ip-reaper.cronjob" -}}
 {{- $values := .root.Values -}}
 timeZone: {{ $values.timeZone | quote }}
-concurrencyPolicy: {{ $values.concurrencyPolicy }}
+concurrencyPolicy: {{ $values.concurrencyPolicy | quote }}
 startingDeadlineSeconds: {{ $values.startingDeadlineSeconds }}
 successfulJobsHistoryLimit: {{ $values.successfulJobsHistoryLimit }}
 failedJobsHistoryLimit: {{ $values.failedJobsHistoryLimit }}
@@ -35,7 +35,7 @@ jobTemplate:
     template:
       metadata:
         labels:
-          {{- merge (include "ip-reaper.jobLabels" . | fromYaml) $values.podLabels | toYaml | nindent 10 }}
+          {{- include "ip-reaper.jobLabels" (merge (dict "labels" $values.podLabels) .) | nindent 10 }}
         {{- with $values.podAnnotations }}
         annotations:
           {{- toYaml . | nindent 10 }}

@@ -31,7 +31,7 @@ configurations.
 {{- if $shared -}}
   {{- $runtime = .Values.node.runtimeSocket -}}
 {{- end -}}
-serviceAccountName: {{ $name }}
+serviceAccountName: {{ $name | quote }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
 # After SIGTERM, a run ends its write, and says what it did in the ledger and metrics.
@@ -71,15 +71,15 @@ securityContext:
     type: RuntimeDefault
   {{- with $values.node.seLinuxType | default (ternary "spc_t" "" (eq (include "ip-reaper.openshift" .) "true")) }}
   seLinuxOptions:
-    type: {{ . }}
+    type: {{ . | quote }}
   {{- end }}
 containers:
 - name: ip-reaper
-  image: {{ include "ip-reaper.image" . }}
-  imagePullPolicy: {{ $values.image.pullPolicy }}
+  image: {{ include "ip-reaper.image" . | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy | quote }}
   args:
   - node
-  - --every={{ $values.node.every }}
+  - {{ printf "--every=%s" $values.node.every | quote }}
   - --policy=/etc/ip-reaper/policy.yaml
   # Persist first-seen times, so that grace periods can elapse. A run that releases always
   # does.
@@ -88,7 +88,7 @@ containers:
   - --pods=api
   {{- end }}
   {{- with $values.node.metricsFolder }}
-  - --metrics-file={{ . }}/ip-reaper.prom
+  - {{ printf "--metrics-file=%s/ip-reaper.prom" . | quote }}
   {{- end }}
   env:
   # The report names the node.
@@ -107,12 +107,12 @@ containers:
       fieldRef:
         fieldPath: metadata.name
   - name: CONTAINER_RUNTIME_ENDPOINT
-    value: unix://{{ $values.node.runtimeSocket }}
+    value: {{ printf "unix://%s" $values.node.runtimeSocket | quote }}
   {{- with $values.node.goMemLimit }}
   # Just below the container's memory limit: the Go runtime collects garbage more often as
   # it comes close.
   - name: GOMEMLIMIT
-    value: {{ . }}
+    value: {{ . | quote }}
   {{- end }}
   {{- with $values.node.resources }}
   resources:
@@ -158,22 +158,22 @@ containers:
   # there is unmounted here too.
   {{- end }}
   - name: runtime
-    mountPath: {{ $runtime }}
+    mountPath: {{ $runtime | quote }}
     readOnly: true
     mountPropagation: HostToContainer
   {{- range $i, $folder := $values.node.dataDirs }}
   - name: data{{ if $i }}-{{ $i }}{{ end }}
-    mountPath: {{ $folder }}
+    mountPath: {{ $folder | quote }}
     mountPropagation: HostToContainer
   {{- end }}
   {{- with $values.node.metricsFolder }}
   - name: metrics
-    mountPath: {{ . }}
+    mountPath: {{ . | quote }}
   {{- end }}
 volumes:
 - name: policy
   configMap:
-    name: {{ $name }}-policy
+    name: {{ printf "%s-policy" $name | quote }}
 - name: state
   hostPath:
     path: /var/lib/ip-reaper
@@ -184,7 +184,7 @@ volumes:
     type: DirectoryOrCreate
 - name: conf
   hostPath:
-    path: {{ $values.node.confDir }}
+    path: {{ $values.node.confDir | quote }}
     type: DirectoryOrCreate
 - name: netns
   hostPath:
@@ -196,18 +196,18 @@ volumes:
     type: DirectoryOrCreate
 - name: runtime
   hostPath:
-    path: {{ $runtime }}
+    path: {{ $runtime | quote }}
     type: {{ ternary "Socket" "Directory" $shared }}
 {{- range $i, $folder := $values.node.dataDirs }}
 - name: data{{ if $i }}-{{ $i }}{{ end }}
   hostPath:
-    path: {{ $folder }}
+    path: {{ $folder | quote }}
     type: DirectoryOrCreate
 {{- end }}
 {{- with $values.node.metricsFolder }}
 - name: metrics
   hostPath:
-    path: {{ . }}
+    path: {{ . | quote }}
     type: Directory
 {{- end }}
 {{- end }}

@@ -12,7 +12,7 @@ enableServiceLinks: false
 # After SIGTERM, a run ends its write, and says what it did in the ledger and metrics. It takes 10
 # seconds at most.
 terminationGracePeriodSeconds: 60
-{{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- range $field := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "priorityClassName" "dnsPolicy" }}
 {{- with get $values $field }}
 {{ toYaml (dict $field .) }}
 {{- end }}
@@ -27,15 +27,15 @@ securityContext:
     type: RuntimeDefault
 containers:
 - name: ip-reaper
-  image: {{ include "ip-reaper.image" .root }}
-  imagePullPolicy: {{ $values.image.pullPolicy }}
+  image: {{ include "ip-reaper.image" .root | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy | quote }}
   args:
   - run
   - --policy=/etc/ip-reaper/policy.yaml
   - --state-namespace=$(NAMESPACE)
-  - --timeout={{ $values.timeout }}
+  - {{ printf "--timeout=%s" $values.timeout | quote }}
   {{- range .args }}
-  - {{ . }}
+  - {{ . | quote }}
   {{- end }}
   env:
   {{- include "ip-reaper.env" .root | nindent 2 }}
@@ -60,13 +60,27 @@ containers:
   - name: policy
     mountPath: /etc/ip-reaper
     readOnly: true
+  {{- if include "ip-reaper.caVolume" .root }}
+  - name: ca
+    mountPath: /etc/ip-reaper-ca
+    readOnly: true
+  {{- end }}
+  {{- with $values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 volumes:
 {{- with include "ip-reaper.etcdSecret" .root }}
 - name: etcd
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
 {{- end }}
 - name: policy
   configMap:
     name: ip-reaper-policy
+{{- with include "ip-reaper.caVolume" .root }}
+{{ . }}
+{{- end }}
+{{- with $values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}

@@ -61,8 +61,8 @@ The right to list what backends.reservedIPs.resources names. Takes the root.
 {{- range $i, $reserved := .Values.backends.reservedIPs.resources }}
 {{- if $i }}
 {{ end -}}
-- apiGroups: [{{ .resource.group }}]
-  resources: [{{ .resource.resource }}]
+- apiGroups: [{{ .resource.group | quote }}]
+  resources: [{{ .resource.resource | quote }}]
   verbs: [list]
 {{- end }}
 {{- end }}
