@@ -41,12 +41,18 @@ FUZZTIME ?= 20s
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=20m
 EXHAUSTIVEFLAGS ?= -shuffle=on -count=1 -timeout=40m
 
-VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
-COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+# The version is the tag of IMAGE, if one is given, or else what git says.
+TAG := $(word 2,$(subst :, ,$(notdir $(IMAGE))))
+VERSION ?= $(or $(TAG),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
+COMMIT ?= $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
 IMAGE ?= ghcr.io/ip-reaper/ip-reaper:$(VERSION)
 CHART ?= ghcr.io/ip-reaper/charts/ip-reaper:$(VERSION:v%=%)
 IMAGE_BYTES := 45000000
-PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+# With commas or spaces between them. A release is for four platforms if PLATFORMS is not given, and an
+# image for that of the builder.
+comma := ,
+platforms = $(subst $(comma), ,$(PLATFORMS))
 
 # The version that the tools module $(1) pins, and the flags that stamp its programs.
 kubernetes_version = $(shell sed -n 's|^\tk8s.io/kubernetes v|v|p' $(TOOLS)/$(1)/go.mod | cut -d' ' -f1)
@@ -90,15 +96,31 @@ image-files: $(BIN)/release
 	@cp LICENSE '$(FILES)/licenses'
 	@chmod -R u=rwX,go=rX '$(FILES)' && chmod 0755 '$(FILES)/ip-reaper' && find '$(FILES)' -exec touch -d @0 {} +
 
-# The classic builder and BuildKit both do; neither pulls anything.
 .PHONY: image
-image: ## Build the image IMAGE from a binary that is built here; pulls nothing
+image: $(if $(PLATFORMS),image-index,image-local) ## Build the image IMAGE with Docker, or push one for PLATFORMS=linux/amd64,linux/arm64; pulls nothing
+
+# Needs no Docker. The login is that of docker or crane.
+.PHONY: image-index
+image-index: $(BIN)/release $(BIN)/crane
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	for platform in $(platforms); do \
+		GOOS=$${platform%%/*} GOARCH=$${platform#*/} $(go_build) -o "$$folder/$$platform/ip-reaper" . || exit; \
+	done && \
+	$(BIN)/release notices "$$folder/notices" "$$folder"/*/*/ip-reaper && \
+	(cd $(TOOLS)/image && go run . release -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) \
+		-created "$$(git log -1 --format=%ct)" -license '$(CURDIR)/LICENSE' -notices "$$folder/notices" \
+		-layout "$$folder/layout" "$$folder"/*/*/ip-reaper) >/dev/null && \
+	$(BIN)/crane push "$$folder/layout" $(IMAGE)
+
+# The classic builder and BuildKit both do; neither pulls anything.
+.PHONY: image-local
+image-local:
 	@context=$$(mktemp -d) && trap 'rm -rf "$$context"' EXIT && \
 	$(MAKE) --no-print-directory --silent image-files FILES="$$context" && \
 	docker build --quiet --no-cache --target local --file Dockerfile --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) "$$context" && \
 	size=$$(docker image inspect --format '{{.Size}}' $(IMAGE)) && \
-	echo "$(IMAGE): $$size bytes uncompressed, at most $(IMAGE_BYTES)" && \
+	echo "$(IMAGE), $(VERSION) for $$(docker image inspect --format '{{.Os}}/{{.Architecture}}' $(IMAGE)): $$size bytes uncompressed, at most $(IMAGE_BYTES)" && \
 	{ [ "$$size" -le $(IMAGE_BYTES) ] || { echo "the image is too large" >&2; exit 1; }; }
 
 .PHONY: change
@@ -119,7 +141,7 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md, 
 
 .PHONY: release
 release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
-	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
+	@$(TOOLS)/release/release.sh '$(VERSION)' $(or $(platforms),linux/amd64 linux/arm64 darwin/amd64 darwin/arm64)
 
 .PHONY: sums
 sums: ## Print what this machine made in dist/, for AGAIN_SUMS of another one

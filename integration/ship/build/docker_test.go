@@ -30,9 +30,9 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if exec.Command("docker", "version").Run() == nil {
-		image = fmt.Sprintf("ip-reaper:test-%d", os.Getpid())
+		image = fmt.Sprintf("ip-reaper-test-%d:%s", os.Getpid(), imageVersion)
 		defer func() { _ = exec.Command("docker", "image", "rm", "--force", image).Run() }()
-		if out, err := makeImage(image); err != nil {
+		if out, err := makeImage("IMAGE=" + image); err != nil {
 			fmt.Fprintf(os.Stderr, "make image: %v\n%s", err, out)
 			return 1
 		}
@@ -40,13 +40,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// makeImage builds an image by the Makefile, as it does outside of any make.
-func makeImage(name string) ([]byte, error) {
+// makeImage makes an image by the Makefile, as it does outside of any make. Its version is the tag.
+func makeImage(variables ...string) ([]byte, error) {
 	root, err := assets.Root()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("make", "image", "IMAGE="+name, "VERSION="+imageVersion, "COMMIT="+imageCommit)
+	cmd := exec.Command("make", append([]string{"image", "COMMIT=" + imageCommit}, variables...)...)
 	cmd.Dir = filepath.Dir(root)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "MAKE") || strings.HasPrefix(kv, "MFLAGS")

@@ -52,3 +52,32 @@ func TestImageHasTheProgramOfEachPlatform(t *testing.T) {
 		t.Errorf("platforms (-want +got):\n%s", diff)
 	}
 }
+
+// What make image pushes for several platforms has the program of each, and needs no Docker.
+func TestMakeImagePushesAnIndexOfPlatforms(t *testing.T) {
+	image := newRegistry(t) + "/ip-reaper:" + imageVersion
+	out, err := makeImage("IMAGE="+image, "PLATFORMS=linux/amd64,linux/arm64", "DOCKER_HOST=unix:///nowhere")
+	if err != nil {
+		t.Fatalf("make image: %v\n%s", err, out)
+	}
+	c := written(t, nil)
+	if out, err := c.run(built(t, "image", "github.com/google/go-containerregistry/cmd/crane"), "pull", "--format=oci", image, "layout"); err != nil {
+		t.Fatalf("crane pull: %v\n%s", err, out)
+	}
+	var got []string
+	for _, one := range imagesOf(t, openIndex(t, c.dir+"/layout")) {
+		got = append(got, one.platform)
+		if diff := cmp.Diff(configOf(imageVersion, imageCommit), one.config); diff != "" {
+			t.Errorf("configuration for %s (-want +got):\n%s", one.platform, diff)
+		}
+		if program := one.files["ip-reaper"]; !strings.Contains(program, imageVersion) || !strings.Contains(program, imageCommit) {
+			t.Errorf("the program for %s does not say its version and commit", one.platform)
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, got); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+	if out, err := makeImage("IMAGE="+image, "PLATFORMS=darwin/arm64"); err == nil || !strings.Contains(string(out), "an image needs one for Linux") {
+		t.Errorf("an image for macOS: %v\n%s", err, out)
+	}
+}
