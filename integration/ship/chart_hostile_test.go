@@ -241,7 +241,7 @@ func TestHostileValuesStayTexts(t *testing.T) {
 	objects := func(given node) string {
 		files, err := theRelease.renderChart(c, given, newest)
 		must(t, err)
-		return plain(t, decode(t, manifestsOf(files)))
+		return plain(t, decode(t, manifestsOf(t, files)))
 	}
 	given := make(map[string]bool) // the places of the schema
 	for _, full := range fullValues {

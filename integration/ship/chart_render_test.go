@@ -98,11 +98,12 @@ func (to target) manifests(t *testing.T, text string, apis ...string) string {
 	t.Helper()
 	files, err := to.render(t, values(t, text), apis...)
 	must(t, err)
-	return manifestsOf(files)
+	return manifestsOf(t, files)
 }
 
 // manifestsOf are what helm would install of rendered files.
-func manifestsOf(files map[string]string) string {
+func manifestsOf(t *testing.T, files map[string]string) string {
+	t.Helper()
 	delete(files, "NOTES.txt")
 	_, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	must(t, err)

@@ -47,6 +47,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
 	"binding":     {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 	"webhook":     {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	"policy":      {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
 	"definition":  cluster.Definitions,
 }
 
