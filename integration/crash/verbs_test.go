@@ -303,7 +303,7 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 			w.Errorf("it warns:\n%s", result.Stderr)
 		}
 	}
-	unasked := []string{"list ipamclaims", "list events", "list ipamconfigurations", "get cronjobs", "list cronjobs", "get jobs", "list jobs"}
+	unasked := []string{"list ipamclaims", "list events", "list ipamconfigurations", "get cronjobs", "get jobs", "list jobs"}
 	w.Sub("view", func() {
 		w.Again()
 		released := w.Run(policy).Report.Summary.Released
@@ -319,6 +319,7 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 		quiet(w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "-n="+kit.Shop)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("explain", policy, "10.1.0.3")))
 		quiet(w.Ends(reap.ExitDone, w.Starts("pools", policy)))
+		quiet(w.Ends(reap.ExitDone, w.Starts("status", policy)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("history", policy)))
 		quiet(w.Ends(reap.ExitUsage, w.Starts("run", policy, "--dry-run", "-n=no-such-namespace")))
 		wantAsked(w, g, append(unasked, "get pods")...)

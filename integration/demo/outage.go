@@ -74,6 +74,7 @@ func (d *demo) leave(ctx context.Context) error {
 	for _, line := range []string{
 		"export KUBECONFIG=" + d.cluster.Kubeconfig,
 		"export PATH=" + strings.Join(slices.Compact([]string{filepath.Dir(d.reaper.Path), filepath.Dir(kubectl)}), ":") + ":$PATH",
+		"ip-reaper status",
 		"ip-reaper",
 		"ip-reaper explain " + d.replacements[0].ip.String(),
 		"ip-reaper --context " + cluster.ContextName + " --grace-period=0s --min-age=0s --dry-run=false",

@@ -21,7 +21,7 @@ func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
 	w := kit.NewWorld(t)
 	w.Must(w.Memory.Forget(t.Context()))
 	empty := w.Ends(reap.ExitDone, w.Starts("history", kit.ReleaseNow, "-o=table")).Stdout
-	for _, want := range []string{"no run recorded in namespace " + kit.Home + ": is the CronJob running?", "-n " + kit.Home + " get cronjobs"} {
+	for _, want := range []string{"there is no CronJob in namespace " + kit.Home, "no run recorded in namespace " + kit.Home, "-n " + kit.Home + " get cronjobs"} {
 		if !strings.Contains(empty, want) {
 			t.Errorf("an empty history says %q, want %q", empty, want)
 		}

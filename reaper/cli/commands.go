@@ -91,7 +91,7 @@ func newRoot(w ioStreams) *cobra.Command {
 	})
 	addHelp(root)
 	root.AddCommand(newRun(w, new(clusterFlags)), newRestore(w, new(clusterFlags)), newHistory(w, new(clusterFlags)),
-		newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newDump(w), newInspect(w), newNode(w), newPolicy(w), newVersion())
+		newStatus(w, new(clusterFlags)), newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newDump(w), newInspect(w), newNode(w), newPolicy(w), newVersion())
 	if w.kubectl { // shells complete by kubectl
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: w.name()}
 		root.Long += pluginAbout

@@ -91,7 +91,12 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return conn.unread(err)
 	}
-	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.runInfo()))
+	if f.run == "" && conn.client != nil {
+		found.CronJobs = schedulesOf(timed, conn)
+	}
+	by := conn.runInfo()
+	by.FinishedAt = time.Now()
+	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, by))
 }
 
 // latest is the value of --run that names the last run with a journal.

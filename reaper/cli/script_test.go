@@ -100,8 +100,8 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 
 // A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
 // a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
-// code. The installed policy is api/ip-reaper-policy.json. A list with a label selector is
-// api/journals.json. The lists of nodes, of API groups, and of what other namespaces have exist
+// code. The installed policy is api/ip-reaper-policy.json, the CronJobs are api/cronjobs.json, and a list with
+// a label selector is api/journals.json. The lists of nodes, of API groups, and of what other namespaces have exist
 // without a file, and so does every namespace but "nowhere". The lease of the lock is free. No
 // other object can be written.
 type fakeAPI struct {
@@ -149,7 +149,7 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
-	if err == nil && path.Base(path.Dir(r.URL.Path)) == "configmaps" {
+	if err == nil && (path.Base(path.Dir(r.URL.Path)) == "configmaps" || path.Base(r.URL.Path) == "cronjobs") {
 		answer(w, document)
 		return
 	}

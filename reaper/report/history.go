@@ -17,6 +17,7 @@ type History struct {
 	StateNamespace string            `json:"stateNamespace"`
 	Node           string            `json:"node,omitempty"`     // see RunInfo
 	StateDir       string            `json:"stateDir,omitempty"` // see RunInfo
+	CronJobs                         // none on a node
 	Runs           []journal.PastRun `json:"runs"`
 
 	// Warnings are sentences about what could not be read.

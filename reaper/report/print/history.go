@@ -13,9 +13,16 @@ import (
 
 // viewOfHistory returns the view of a history.
 func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
+	var head []notice
+	if h.Node == "" && !isOne(h) {
+		for _, line := range scheduleLines(h.CronJobs, h.StateNamespace) {
+			head = append(head, notice{text: line})
+		}
+	}
 	return view{
 		value:      h,
-		head:       []notice{{text: historyHead(h)}},
+		now:        by.FinishedAt,
+		head:       append(head, notice{text: historyHead(h)}),
 		tables:     func(wide bool) []table { return historyTables(h, wide || all) },
 		caveats:    h.Warnings,
 		conclusion: historyConclusion(h, by),
@@ -123,13 +130,13 @@ func poolsOf(r journal.PastRun, all bool) string {
 
 // historyHead says how many runs there are, and what the figures mean.
 func historyHead(h report.History) string {
-	where, starts := "namespace "+h.StateNamespace, "CronJob"
+	where, asks := "namespace "+h.StateNamespace, ""
 	if h.Node != "" {
-		where, starts = h.StateDir+" of node "+h.Node, "timer or the DaemonSet"
+		where, asks = h.StateDir+" of node "+h.Node, ": is the timer or the DaemonSet running?"
 	}
 	switch {
 	case len(h.Runs) == 0:
-		return "no run recorded in " + where + ": is the " + starts + " running?"
+		return "no run recorded in " + where + asks
 	case isOne(h) && h.Runs[0].Result != nil && h.Runs[0].Result.Restore != nil:
 		return "a restore has no journal: what it was to put back is in that of run " + h.Runs[0].Result.Restore.Of
 	case isOne(h) && h.Runs[0].Recorded == 0 && h.Runs[0].Result.Released != nil && *h.Runs[0].Result.Released > 0:

@@ -32,6 +32,10 @@ func histories() map[string]report.History {
 			[]journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
 	}
 	list.Runs[0].Addresses, list.Runs[1].Addresses = 1139, 2
+	list.Schedules = []report.Schedule{
+		{Name: "ip-reaper/ip-reaper", Cron: "7 * * * *", TimeZone: "Etc/UTC", LastRun: &night.StartedAt, Next: new(night.StartedAt.Add(time.Hour))},
+		{Name: "ip-reaper/\x1b[31m", Cron: "0 0 * * *", Suspended: true, DryRun: true},
+	}
 	at := func(minutes int) journal.Run {
 		began := night.StartedAt.Add(time.Duration(minutes) * time.Minute)
 		return journal.Run{ID: began.Format("20060102-150405-") + "QRSTUV", StartedAt: began}

@@ -28,6 +28,7 @@ func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 		"Explanation":   report.Explanation{},
 		"PoolsReport":   poolsReport{},
 		"RunHistory":    report.History{},
+		"Status":        statusReport{},
 		"RestoreReport": report.RestoreReport{},
 	} {
 		t.Run(kind, func(t *testing.T) {
