@@ -110,7 +110,7 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 		return
 	}
 	if !r.lasts {
-		r.caveat("files have no history: this assumes that every grace period is over, and that the pods were listed last")
+		r.caveat("files without a ledger cannot show how long addresses have leaked: every grace period counts as over, and the pods as listed last")
 	}
 	held := make(map[string]int)
 	for _, d := range v.Decisions {

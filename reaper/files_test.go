@@ -111,7 +111,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 func TestInspectWarnsOfMissingLists(t *testing.T) {
 	const (
 		noPods  = "no pods were given"
-		memory  = "files have no history"
+		memory  = "files without a ledger"
 		limit   = "a run would refuse this plan: limits.maxFraction: the plan would release 1 of 1"
 		empty   = "a run would refuse this plan: the cluster has no pods"
 		missing = "the dump has no pods of the namespaces default: "

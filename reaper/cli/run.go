@@ -87,7 +87,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	f.overrides.add(flags)
 	f.out.add(flags)
 	f.filters.add(flags, at.scope())
-	flags.DurationVar(&f.wait, "wait", 0, "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
+	flags.DurationVar(&f.wait, "wait", 0, "wait for grace periods to end, `DURATION` at most, and run again; --timeout does not count that")
 	flags.Lookup("wait").NoOptDefVal = "24h"
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, persist first-seen times so that grace periods can elapse; a run that releases always does")
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")

@@ -39,7 +39,7 @@ func Rules() []Rule {
 		{NodeForeign, Held, false, nodeForeign, leave,
 			"The store has a node for it that is none of this cluster, or its node is unknown and the store has such nodes; and `nodes.foreign` is `hold`: another cluster may have it."},
 		{NodeUnreachable, Held, true, nodeUnreachable, fence,
-			"Its node, or one that may be its node by another name, exists, is not ready, and has no taint `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
+			"Its node (or the node that it may be under another name) exists, is not ready, and is not fenced by the taint `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
 		{NodeUnreachable, Held, true, nodeUnknown, fence,
 			"Its node is unknown, and may be one that is not ready and not tainted; and `nodes.unknown` is `hold`."},
 		{TerminationStuck, Held, true, terminationStuck, advise(

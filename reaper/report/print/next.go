@@ -81,12 +81,12 @@ func waitsOf(r report.Report) []judge.Remedy {
 			waiting = append(waiting, e)
 		}
 	}
-	where, names := commonest(waiting, "because of", "other node", holderOf)
+	where, names := commonest(waiting, "for", "other node", holderOf)
 	if len(names) == 0 {
 		return nil
 	}
 	return []judge.Remedy{{
-		Says:    "Look before you fence a node: addresses are held, " + where,
+		Says:    "Addresses wait for nodes that are not ready: " + where + ". Make sure that a node is off before you fence it",
 		Command: explainOn(r.Run, "node/"+names[0]),
 	}}
 }

@@ -21,8 +21,8 @@ func TestWhatToDoNext(t *testing.T) {
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
-		worker   = "Look before you fence a node: addresses are held, 1 because of worker-17: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Look before you fence a node: addresses are held, 1 because of worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: ip-reaper explain --context prod node/worker-17"
+		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	hour, later := noon.Add(61*time.Minute), noon.Add(2*time.Hour)
@@ -45,7 +45,7 @@ func TestWhatToDoNext(t *testing.T) {
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked, r.Entries = &report.Leaked{}, nil }, nil},
-		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: addresses are held, 1 because of worker-17: "}},
+		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: "}},
 		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run, r.Entries = report.RunInfo{DryRun: true, Memory: true}, nil }, nil},
 	} {
@@ -114,7 +114,7 @@ func TestNodesThatAddressesWaitForAreFew(t *testing.T) {
 	for _, one := range nextOf(r, nil) {
 		got = append(got, one.Says)
 	}
-	want := []string{"Look before you fence a node: addresses are held, 5 because of c, 4 because of d, 3 because of e, 3 because of 2 other nodes"}
+	want := []string{"Addresses wait for nodes that are not ready: 5 for c, 4 for d, 3 for e, 3 for 2 other nodes. Make sure that a node is off before you fence it"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
