@@ -54,11 +54,13 @@ func TestPoliciesComeBeforeTheRightsThatTheyLimit(t *testing.T) {
 // outage are applied as they are.
 func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
 	const elsewhere = "network-tools"
+	accounts := []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount}
 	c := fresh(t)
 	o := overlay{Resources: []string{"cronjob"}, Components: []string{"release", "restore"}, Namespace: elsewhere, Names: []string{"other-namespace"}}
 	apply(t, c, o.write(t))
 	apply(t, c, shipped(t, "job"))
-	for _, account := range []string{reap.RunAccount, reap.RestoreAccount} {
+	apply(t, c, overlay{Resources: []string{"job"}, Namespace: elsewhere, Names: o.Names}.write(t))
+	for _, account := range accounts {
 		user := "system:serviceaccount:" + elsewhere + ":" + account
 		cluster.AwaitT(t, "the rights of "+user, func() bool { return mayPatchPools(t, c, user) })
 		for namespace, want := range map[string]string{elsewhere: "the ConfigMap other", "default": "it must be in the namespace of ip-reaper"} {
@@ -76,9 +78,9 @@ func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
 	}
 
 	c = fresh(t)
-	o.Names = nil
+	o.Components, o.Names = append(o.Components, "outage"), nil
 	apply(t, c, o.write(t))
-	for _, account := range []string{reap.RunAccount, reap.RestoreAccount} {
+	for _, account := range accounts {
 		named := "system:serviceaccount:" + home + ":" + account
 		cluster.AwaitT(t, "the bindings of "+named, func() bool { return mayPatchPools(t, c, named) })
 		if mayPatchPools(t, c, "system:serviceaccount:"+elsewhere+":"+account) {
