@@ -15,11 +15,7 @@ import (
 // refuses what the policy is for, and nothing of anyone else, and the policy can be taken away.
 func TestPolicyThatDoesNotCompileRefusesOnlyWhatItIsFor(t *testing.T) {
 	f := newFixture(t)
-	for person, groups := range map[string][]string{"operator": {reap.Operators, "system:masters"}, "administrator": {"system:masters"}} {
-		config, err := f.User(person, groups...)
-		f.must(err)
-		f.as[person] = dynamicOf(f, config)
-	}
+	f.user("administrator", "admin")
 	const remove = `[{"op":"remove","path":"/spec/allocations/1"}]`
 	release := write{"remove an allocation", "another error", "patch", "pool: kube-system/pool", remove}
 	create := write{"create a pod", "", "create", "pod: ", pod("new")}
@@ -40,7 +36,7 @@ func TestPolicyThatDoesNotCompileRefusesOnlyWhatItIsFor(t *testing.T) {
 				return by != ""
 			})
 			f.each(reap.OutageAccount, []write{release})
-			f.each("operator", []write{tt.operator, create, {"delete the policy", "", "delete", "policy: " + policy, ``}})
+			f.each(operator, []write{tt.operator, create, {"delete the policy", "", "delete", "policy: " + policy, ``}})
 			f.each("administrator", []write{passes, create})
 		})
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -63,11 +62,9 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, Cluster: cluster.StartT(t), as: map[string]dynamic.Interface{}}
 	f.ResetT(t)
 	for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
-		config, err := reap.As(f.Cluster, account)
-		f.must(err)
-		config.UserAgent = "ip-reaper/test" // by which the API server names the manager of fields
-		f.as[account] = dynamicOf(f, config)
+		f.user(account, "system:serviceaccount:"+reap.Home+":"+account)
 	}
+	f.user(operator, "jane", reap.Operators)
 	f.must(f.CreateNamespace(t.Context(), reap.Home))
 	f.create("block", newBlock(64, "h0", "h1", "h2").json(t, "block"))
 	for _, o := range there {
@@ -76,11 +73,17 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func dynamicOf(f *fixture, config *rest.Config) dynamic.Interface {
+// operator is a person in the group of operators.
+const operator = "operator"
+
+// user adds an account by a short name, as a user with all rights, so that only the policies say no.
+func (f *fixture) user(account, name string, groups ...string) {
 	f.Helper()
-	client, err := dynamic.NewForConfig(config)
+	config, err := f.User(name, append(groups, "system:masters")...)
 	f.must(err)
-	return client
+	config.UserAgent = "ip-reaper/test" // by which the API server names the manager of fields
+	f.as[account], err = dynamic.NewForConfig(config)
+	f.must(err)
 }
 
 // must ends the test at an error.

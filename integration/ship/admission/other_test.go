@@ -71,9 +71,7 @@ func TestOthersAreNotConcerned(t *testing.T) {
 		{"jane", "ip-reaper-operators-2"}, {"jane", "oidc:ip-reaper-operators"}, {"jane", "IP-Reaper-Operators"},
 	} {
 		name := strings.Join(who, " in ")
-		config, err := f.User(who[0], append(who[1:], "system:masters")...)
-		f.must(err)
-		f.as[name] = dynamicOf(f, config)
+		f.user(name, who[0], who[1:]...)
 		f.each(name, []write{
 			{"create any ConfigMap", "", "create", "configmap: ", configMap("ip-reaper", "any")},
 			{"change the owner of an allocation", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/spec/allocations/1/podref","value":"evil/pod"}]`},
