@@ -45,6 +45,7 @@ func TestLargestPoolIsNotTooMuchWork(t *testing.T) {
 	}
 	f.each(reap.RunAccount, release)
 	f.each(reap.RestoreAccount, restore)
+	f.each(operator, []write{release[0], restore[0], restore[1]})
 }
 
 // blockSize is the size of Calico's largest block, a /20.
@@ -98,6 +99,7 @@ func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 					}
 					half.Sequence = b.Sequence + 1
 					f.each(reap.RestoreAccount, writes("", b.take(size-1, "new"), half))
+					f.each(operator, writes("", b.free(first...), half))
 				}
 				if testing.Short() {
 					continue
