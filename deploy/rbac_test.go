@@ -60,7 +60,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 			"ClusterRole ip-reaper": {
 				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", system,
 			},
-			"Role ip-reaper": slices.Concat(ledger, lock, []string{"/configmaps: create", "/configmaps: delete", "/configmaps: list"}),
+			"Role ip-reaper": slices.Concat(ledger, lock, []string{"/configmaps: create", "/configmaps: delete", "/configmaps: list", "/configmaps/ip-reaper-policy: get"}),
 		},
 		"restore": {
 			"ClusterRole ip-reaper-restore": {"/nodes: list", "/pods: list", machines + ": list", system},

@@ -59,7 +59,7 @@ func TestAPIServerRestrainsTheAccountsOfTheRelease(t *testing.T) {
 	to := target{"a.b", c.Namespace(t)}
 	applyManifests(t, c, to.manifests(t, everything+"admissionPolicies: {enabled: true}\n"))
 	account := "system:serviceaccount:" + to.namespace + ":"
-	for _, who := range [][]string{{account + "a.b-ip-reaper"}, {account + "a.b-ip-reaper-outage"}, {"jane", "ip-reaper-operators"}} {
+	for _, who := range [][]string{{account + "a.b-ip-reaper"}, {"system:serviceaccount:a-b-ip-reaper-outage:a.b-ip-reaper-outage"}, {"jane", "ip-reaper-operators"}} {
 		cluster.AwaitT(t, "a policy of the release denies a ConfigMap of "+who[0], func() bool {
 			err := createsOther(t, c, to.namespace, who[0], who[1:]...)
 			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'a.b-ip-reaper-")

@@ -46,13 +46,15 @@ func byUser(t *testing.T, binding unstructured.Unstructured) {
 	must(t, unstructured.SetNestedSlice(binding.Object, subjects, "subjects"))
 }
 
-// withoutLabels takes the labels of Helm's out of an object, and out of what it is a
-// template of.
+// withoutLabels takes the labels of Helm's out of an object, and out of what it is a template of. It takes
+// out empty lists, too: an API server sees no difference.
 func withoutLabels(at any) {
-	fields, ok := at.(map[string]any)
-	if !ok {
-		return
+	if list, ok := at.([]any); ok {
+		for _, one := range list {
+			withoutLabels(one)
+		}
 	}
+	fields, _ := at.(map[string]any)
 	for field, value := range fields {
 		if labels, ok := value.(map[string]any); ok && (field == "labels" || field == "matchLabels") {
 			for _, label := range []string{
@@ -60,6 +62,9 @@ func withoutLabels(at any) {
 			} {
 				delete(labels, label)
 			}
+		}
+		if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
+			delete(fields, field)
 		}
 		withoutLabels(value)
 	}

@@ -80,14 +80,14 @@ node:
   seLinuxType: every_t
   priorityClassName: every-node-class
   nodeSelector: {every-label-of-node: everyLabelOfNode}
-  tolerations: [{key: every-taint-of-node, operator: Exists}]
+  tolerations: [{key: every-taint-of-node, operator: Equal}]
   resources: {requests: {cpu: 71m, memory: 72Mi, ephemeral-storage: 73Mi}, limits: {cpu: 74m, memory: 75Mi, ephemeral-storage: 76Mi, example.com/of-node: "7177"}}
   goMemLimit: 78MiB
 resources: {requests: {cpu: 81m, memory: 82Mi, ephemeral-storage: 83Mi}, limits: {cpu: 84m, memory: 85Mi, ephemeral-storage: 86Mi, example.com/every: "8187"}}
 goMemLimit: 88MiB
 nodeSelector: {every-selector: everySelector}
-tolerations: [{key: every-taint, operator: Exists}]
-affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: every-affinity, operator: Exists}]}}]}}
+tolerations: [{key: every-taint, operator: Equal}]
+affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: every-affinity, operator: DoesNotExist}]}}]}}
 topologySpreadConstraints: [{topologyKey: every-topology, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]
 priorityClassName: every-class
 dnsPolicy: Default

@@ -33,6 +33,7 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"plan", "", []overlay{of()}},
 		{"release", "mode: release", []overlay{of("release")}},
 		{"outage", "outage: {enabled: true}", []overlay{of(), {Resources: []string{"job"}}}},
+		{"host network", "hostNetwork: true\noutage: {enabled: true}", []overlay{of("host-network"), {Resources: []string{"job"}}}},
 		{"restore", "mode: release\nrestore: {enabled: true}", []overlay{of("release", "restore")}},
 		{"openshift", "openshift: {enabled: true}\noutage: {enabled: true}", []overlay{
 			of("openshift"), {Resources: []string{"job"}, Components: []string{"openshift"}},

@@ -118,6 +118,18 @@ extraVolumeMounts: [{name: more, mountPath: /more}]
 	}
 }
 
+// The pods of an outage need the network of their node only where addresses may be all gone. Without it, their
+// namespace admits what that of the CronJob may.
+func TestOutageJobsDoWithoutTheHostNetwork(t *testing.T) {
+	objects := theRelease.objects(t, "outage: {enabled: true, hostNetwork: false}\ntolerations: [{key: a, operator: Exists}]")
+	namespace := objects["Namespace /ip-reaper-outage"]
+	level := namespace.GetLabels()["pod-security.kubernetes.io/enforce"]
+	pod := convert[batchv1.CronJob](t, objects["CronJob ip-reaper-outage/ip-reaper-outage-now"]).Spec.JobTemplate.Spec.Template.Spec
+	if level != "restricted" || pod.HostNetwork || len(pod.Tolerations) != 4 || pod.Tolerations[0].Key != "a" {
+		t.Errorf("the namespace is %s, and the pod %+v", level, pod)
+	}
+}
+
 // Where etcd wants no TLS there is no Secret to wait for.
 func TestEtcdWithoutTLSNeedsNoSecret(t *testing.T) {
 	const text = `

@@ -21,11 +21,13 @@ const rolesTimeout = 30 * time.Second
 // new Job asks for, with the rights of its account and the policy of its volume.
 func (o *operator) controllers() {
 	o.Helper()
-	jobs, err := o.cluster.Kube.BatchV1().Jobs(home).List(o.Context(), metav1.ListOptions{})
-	must(o, err)
-	for _, job := range jobs.Items {
-		if job.Status.CompletionTime == nil {
-			o.runJob(&job)
+	for _, namespace := range []string{home, reap.HomeOf(reap.OutageAccount)} {
+		jobs, err := o.cluster.Kube.BatchV1().Jobs(namespace).List(o.Context(), metav1.ListOptions{})
+		must(o, err)
+		for _, job := range jobs.Items {
+			if job.Status.CompletionTime == nil {
+				o.runJob(&job)
+			}
 		}
 	}
 }
@@ -61,7 +63,7 @@ func (o *operator) runJob(job *batchv1.Job) {
 	word, err := os.ReadFile(message)
 	must(o, err)
 
-	pods := o.cluster.Kube.CoreV1().Pods(home)
+	pods := o.cluster.Kube.CoreV1().Pods(job.Namespace)
 	pod, err := pods.Create(o.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: job.Name + "-", Labels: template.Labels}, Spec: template.Spec,
 	}, metav1.CreateOptions{})
@@ -81,7 +83,7 @@ func (o *operator) runJob(job *batchv1.Job) {
 			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now,
 		})
 	}
-	_, err = o.cluster.Kube.BatchV1().Jobs(home).UpdateStatus(o.Context(), job, metav1.UpdateOptions{})
+	_, err = o.cluster.Kube.BatchV1().Jobs(job.Namespace).UpdateStatus(o.Context(), job, metav1.UpdateOptions{})
 	must(o, err)
 }
 

@@ -23,6 +23,7 @@ var elsewhere = []exception{
 	{"etcdctl ", "Calico's data in etcd: integration/calico has that", nil},
 	{"ETCD_ENDPOINTS=", "Calico's data in etcd, behind TLS: integration/calico has that", nil},
 	{"kubectl -n ip-reaper logs ", "a kubelet", logs},
+	{"kubectl -n ip-reaper-outage logs ", "a kubelet", logs},
 	{"calicoctl ", "a calicoctl that knows its version", mismatched},
 	{"kubectl -n ip-reaper-node logs ", "a kubelet", nil},
 	{"kubectl debug ", "a kubelet", nil},

@@ -28,6 +28,7 @@ type overlay struct {
 	Components []string // below its components
 	Policy     string   // in place of the shipped one; empty to keep that
 	Namespace  string   // in place of ip-reaper; empty to keep that
+	Patches    []string // of objects
 	Names      []string // folders of deploy/kustomize that transform the names
 }
 
@@ -47,6 +48,7 @@ func (o overlay) write(t *testing.T) string {
 		Namespace  string           `json:"namespace,omitempty"`
 		Names      []string         `json:"transformers,omitempty"`
 		Maps       []map[string]any `json:"configMapGenerator,omitempty"`
+		Patches    []map[string]any `json:"patches,omitempty"`
 		Sort       struct {
 			Order string `json:"order"`
 		} `json:"sortOptions"`
@@ -60,6 +62,9 @@ func (o overlay) write(t *testing.T) string {
 	written.Namespace, written.Sort.Order = o.Namespace, "fifo"
 	for _, folder := range o.Names {
 		written.Names = append(written.Names, relative(folder))
+	}
+	for _, patch := range o.Patches {
+		written.Patches = append(written.Patches, map[string]any{"patch": patch})
 	}
 	files := map[string]string{}
 	if o.Policy != "" {

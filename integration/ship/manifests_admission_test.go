@@ -49,6 +49,9 @@ func TestPoliciesComeBeforeTheRightsThatTheyLimit(t *testing.T) {
 	}
 }
 
+// oneNamespace takes the namespace of the outage Jobs out of an overlay with a namespace of its own.
+var oneNamespace = []string{`{$patch: delete, apiVersion: v1, kind: Namespace, metadata: {name: ip-reaper-outage}}`}
+
 // An overlay may have a namespace of its own. The names in policies and bindings change together: if the
 // overlay forgets that, the account has no right that no policy holds. Neither has it if the Jobs for an
 // outage are applied as they are.
@@ -56,10 +59,10 @@ func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
 	const elsewhere = "network-tools"
 	accounts := []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount}
 	c := fresh(t)
-	o := overlay{Resources: []string{"cronjob"}, Components: []string{"release", "restore"}, Namespace: elsewhere, Names: []string{"other-namespace"}}
+	o := overlay{Resources: []string{"cronjob"}, Components: []string{"release", "restore", "host-network"}, Namespace: elsewhere, Names: []string{"other-namespace"}}
 	apply(t, c, o.write(t))
 	apply(t, c, shipped(t, "job"))
-	apply(t, c, overlay{Resources: []string{"job"}, Namespace: elsewhere, Names: o.Names}.write(t))
+	apply(t, c, overlay{Resources: []string{"job"}, Components: []string{"host-network"}, Namespace: elsewhere, Names: o.Names, Patches: oneNamespace}.write(t))
 	for _, account := range accounts {
 		user := "system:serviceaccount:" + elsewhere + ":" + account
 		cluster.AwaitT(t, "the rights of "+user, func() bool { return mayPatchPools(t, c, user) })
@@ -78,10 +81,10 @@ func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
 	}
 
 	c = fresh(t)
-	o.Components, o.Names = append(o.Components, "outage"), nil
+	o.Components, o.Names, o.Patches = append(o.Components, "outage"), nil, oneNamespace
 	apply(t, c, o.write(t))
 	for _, account := range accounts {
-		named := "system:serviceaccount:" + home + ":" + account
+		named := "system:serviceaccount:" + reap.HomeOf(account) + ":" + account
 		cluster.AwaitT(t, "the bindings of "+named, func() bool { return mayPatchPools(t, c, named) })
 		if mayPatchPools(t, c, "system:serviceaccount:"+elsewhere+":"+account) {
 			t.Errorf("%s has rights in %s, and no policy is for it", account, elsewhere)
@@ -95,6 +98,32 @@ func TestAccountsOfAnotherNamespaceHaveBothRightsAndLimits(t *testing.T) {
 	if result.ExitCode != reap.ExitError {
 		t.Errorf("a run without rights exits with %d\n%s", result.ExitCode, result.Stderr)
 	}
+}
+
+// The outage Jobs of such an overlay are in that namespace, too, as the page says.
+func TestOutageJobsOfAnotherNamespace(t *testing.T) {
+	const elsewhere = "network-tools"
+	c := fresh(t)
+	folder := overlay{
+		Resources: []string{"cronjob"}, Components: []string{"outage", "host-network"},
+		Namespace: elsewhere, Names: []string{"other-namespace"},
+		Patches: oneNamespace,
+	}.write(t)
+	apply(t, c, folder)
+	for name, job := range everyPod(t, render(t, folder)) {
+		if state := argument(podSpec(job).Containers[0].Args, "--state-namespace"); job.Namespace != elsewhere || name != "ip-reaper" && state != elsewhere {
+			t.Errorf("%s is in %s, and its state in %s", name, job.Namespace, state)
+		}
+		if err := create(t, c, elsewhere, podSpec(job)); err != nil {
+			t.Errorf("the pod of %s is refused: %v", name, err)
+		}
+	}
+	user := "system:serviceaccount:" + elsewhere + ":" + reap.OutageAccount
+	cluster.AwaitT(t, "the rights of "+user, func() bool { return mayPatchPools(t, c, user) })
+	cluster.AwaitT(t, user+" is held", func() bool {
+		err := createsOther(t, c, elsewhere, user)
+		return err != nil && strings.Contains(err.Error(), "the ConfigMap other")
+	})
 }
 
 // mayPatchPools reports whether the user may take allocations out of a pool.

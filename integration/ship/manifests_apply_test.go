@@ -162,14 +162,17 @@ func TestUninstallingTheOutageJobsLeavesObjectsOfOthers(t *testing.T) {
 			}
 		}
 	}
-	if ran != 2 {
-		t.Errorf("the page has %d such commands, want 2", ran)
+	if ran != 3 {
+		t.Errorf("the page has %d such commands, want 3", ran)
 	}
 	run("get", "clusterrole", "pager")
 	left := run("get", "--ignore-not-found", "-n", home, "-o", "name", "-l", "app.kubernetes.io/name=ip-reaper,app.kubernetes.io/component=outage",
-		"cronjobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings")
+		"roles,rolebindings,clusterroles,clusterrolebindings")
 	if left != "" {
 		t.Errorf("these are left: %s", left)
+	}
+	if phase := run("get", "namespace", "ip-reaper-outage", "-o", "jsonpath={.status.phase}"); phase != "Terminating" {
+		t.Errorf("the namespace of the Jobs is %s", phase)
 	}
 	checkEach(t, "cronjob", "unchanged", apply(t, c, shipped(t, "cronjob")))
 }

@@ -24,7 +24,7 @@ import (
 // API server is in files of a new folder, and the arguments lead there.
 func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []string) {
 	t.Helper()
-	account, err := c.ServiceAccount(t.Context(), home, pod.ServiceAccountName)
+	account, err := c.ServiceAccount(t.Context(), reap.HomeOf(pod.ServiceAccountName), pod.ServiceAccountName)
 	must(t, err)
 	kubeconfig, err := c.KubeconfigFor(account)
 	must(t, err)
@@ -58,7 +58,8 @@ func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []str
 	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
 }
 
-// mayReadPolicy lets the accounts read the installed policy, as the program does outside of a pod.
+// mayReadPolicy lets the account of the CronJob read the installed policy, as the program does outside of
+// a pod.
 func mayReadPolicy(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	meta, read := metav1.ObjectMeta{Name: "policy"}, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: home, Name: state.PolicyName}
@@ -71,10 +72,7 @@ func mayReadPolicy(t *testing.T, c *cluster.Cluster) {
 	must(t, err)
 	_, err = c.Kube.RbacV1().RoleBindings(home).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-		Subjects: []rbacv1.Subject{
-			{Kind: rbacv1.ServiceAccountKind, Name: reap.RunAccount, Namespace: home},
-			{Kind: rbacv1.ServiceAccountKind, Name: reap.OutageAccount, Namespace: home},
-		},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: reap.RunAccount, Namespace: home}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	waitUntilMay(t, c, read, true)

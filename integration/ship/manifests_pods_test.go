@@ -40,20 +40,28 @@ func everyPod(t *testing.T, all objects) map[string]*batchv1.CronJob {
 	return jobs
 }
 
-// The namespace that is shipped admits the pods that are shipped, and none of them
-// without one of the fields that it wants to see.
+// The namespaces that are shipped admit the pods that are shipped, and that of the CronJob none of them
+// without one of the fields that it wants to see. The outage Jobs have the network of the node, which takes
+// them a namespace of their own, and nothing else that the other would refuse.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 	c := fresh(t)
 	apply(t, c, of("outage").write(t))
 	for _, o := range overlays {
 		for name, job := range everyPod(t, render(t, o.write(t))) {
-			if err := create(t, c, podSpec(job)); err != nil {
+			if err := create(t, c, job.Namespace, podSpec(job)); err != nil {
 				t.Errorf("%v: the pod of %s is refused: %v", o.Components, name, err)
+			}
+			if err := create(t, c, home, podSpec(job)); podSpec(job).HostNetwork != (err != nil && strings.Contains(err.Error(), "host namespaces")) {
+				t.Errorf("%v: the pod of %s in the namespace %s: %v", o.Components, name, home, err)
 			}
 			for field, takeAway := range unsafe {
 				spec := podSpec(job.DeepCopy())
+				spec.HostNetwork = false
+				if err := create(t, c, home, spec); err != nil {
+					t.Errorf("%v: the pod of %s without the host network: %v", o.Components, name, err)
+				}
 				takeAway(&spec)
-				err := create(t, c, spec)
+				err := create(t, c, home, spec)
 				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) || !strings.Contains(err.Error(), field) {
 					t.Errorf("%v: the pod of %s without %s: %v, want that Pod Security refuses it", o.Components, name, field, err)
 				}
@@ -81,10 +89,55 @@ func TestOpenShiftAdmitsThePodsWithItsComponent(t *testing.T) {
 	}
 }
 
+// The outage Jobs start where other pods may not, but never on a node that does not answer: the scheduler
+// prefers empty nodes. The CronJob starts where others do.
+func TestOutageJobsStartWhereOthersCannot(t *testing.T) {
+	for name, job := range everyPod(t, render(t, of("outage").write(t))) {
+		for key, outage := range map[string]bool{
+			"node-role.kubernetes.io/control-plane":     true,
+			corev1.TaintNodeNetworkUnavailable:          true,
+			corev1.TaintNodeMemoryPressure:              true,
+			corev1.TaintNodeDiskPressure:                false,
+			corev1.TaintNodePIDPressure:                 false,
+			corev1.TaintNodeNotReady:                    false,
+			corev1.TaintNodeUnreachable:                 false,
+			corev1.TaintNodeOutOfService:                false,
+			"node.cloudprovider.kubernetes.io/shutdown": false,
+		} {
+			tolerates := slices.ContainsFunc(podSpec(job).Tolerations, func(one corev1.Toleration) bool {
+				return one.Key == "" || one.Key == key
+			})
+			if want := outage && name != "ip-reaper"; tolerates != want {
+				t.Errorf("%s tolerates %s: %t, want %t", name, key, tolerates, want)
+			}
+		}
+	}
+}
+
+// With the component, the CronJob has the network of its node, and its namespace admits that.
+func TestNamespaceAdmitsTheHostNetworkWithItsComponent(t *testing.T) {
+	c := fresh(t)
+	with := of("outage", "host-network").write(t)
+	apply(t, c, with)
+	for name, job := range everyPod(t, render(t, with)) {
+		if !podSpec(job).HostNetwork {
+			t.Errorf("%s does not have the network of its node", name)
+		}
+		if err := create(t, c, job.Namespace, podSpec(job)); err != nil {
+			t.Errorf("the pod of %s is refused: %v", name, err)
+		}
+	}
+	apply(t, c, of("outage").write(t)) // and takes the label back
+	spec := podSpec(everyPod(t, render(t, with))["ip-reaper"])
+	if err := create(t, c, home, spec); !apierrors.IsForbidden(err) {
+		t.Errorf("without the component, the pod is created: %v", err)
+	}
+}
+
 // create has the API server try to create a pod.
-func create(t *testing.T, c *cluster.Cluster, spec corev1.PodSpec) error {
+func create(t *testing.T, c *cluster.Cluster, namespace string, spec corev1.PodSpec) error {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "ip-reaper-"}, Spec: spec}
-	_, err := c.Kube.CoreV1().Pods(home).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := c.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }

@@ -12,7 +12,8 @@ import (
 const firstUID, lastUID = 1000660000, 1000669999
 
 // violations returns how a pod that Pod Security restricted admits violates the
-// SecurityContextConstraints restricted-v2, which OpenShift applies to every account. A field
+// SecurityContextConstraints restricted-v2, which OpenShift applies to every account, or if it has the
+// network of its node, hostnetwork-v2, which only allows that in addition, and ports. A field
 // that is not set is filled in by OpenShift: the user and the fsGroup from the range of the
 // namespace, and its SELinux labels. Then come the rules of this project: it cannot write into
 // its root file system or a volume, and takes no more of its node than it says.

@@ -16,8 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// home is the namespace of the shipped manifests.
-const home = "ip-reaper"
+// The namespaces of the shipped manifests.
+const (
+	home       = "ip-reaper"
+	outageHome = "ip-reaper-outage"
+)
 
 // install applies the manifests as they are shipped, but for the image: that of the
 // checkout, and kustomizations of testdata over them.
@@ -66,6 +69,10 @@ const jobTimeout = 5 * time.Minute
 // end. What the run printed is in the log of the test.
 func (c *cluster) job(from, name string) lastWord {
 	c.Helper()
+	home := home
+	if strings.HasPrefix(from, outageHome) {
+		home = outageHome
+	}
 	c.kubectl("-n", home, "create", "job", "--from=cronjob/"+from, name)
 	c.eventually(jobTimeout, func(ctx context.Context) (string, error) {
 		job, err := c.kube.BatchV1().Jobs(home).Get(ctx, name, metav1.GetOptions{})

@@ -19,9 +19,9 @@ import (
 
 // The shipped accounts: for a CronJob, for the Jobs of an outage, and for a restore.
 const (
-	Home           = "ip-reaper" // their namespace
+	Home           = "ip-reaper" // the namespace of the state
 	RunAccount     = "ip-reaper"
-	OutageAccount  = "ip-reaper-outage"
+	OutageAccount  = "ip-reaper-outage" // in a namespace of its name
 	RestoreAccount = "ip-reaper-restore"
 
 	Operators = "ip-reaper-operators" // the group of people who release and restore
@@ -81,7 +81,15 @@ func wait(ctx context.Context, c *cluster.Cluster) error {
 // As returns a configuration that authenticates as a shipped account with all rights, so that only the
 // policies say no.
 func As(c *cluster.Cluster, account string) (*rest.Config, error) {
-	return c.User("system:serviceaccount:"+Home+":"+account, "system:masters")
+	return c.User("system:serviceaccount:"+HomeOf(account)+":"+account, "system:masters")
+}
+
+// HomeOf returns the namespace of a shipped account.
+func HomeOf(account string) string {
+	if account == OutageAccount {
+		return OutageAccount
+	}
+	return Home
 }
 
 // ShippedPolicies reads the policies and their bindings.

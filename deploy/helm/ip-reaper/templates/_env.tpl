@@ -20,15 +20,15 @@ The volume with the CAs of the Pushgateway, or nothing.
 {{- end }}
 
 {{/*
-The environment variables of the container.
+The environment variables of the container. Takes the same as ip-reaper.pod.
 */}}
 {{- define "ip-reaper.env" -}}
-{{- if include "ip-reaper.etcd" . -}}
+{{- if include "ip-reaper.etcd" .root -}}
 - name: ETCD_ENDPOINTS
-  value: {{ join "," .Values.backends.calico.etcd.endpoints | quote }}
+  value: {{ join "," .root.Values.backends.calico.etcd.endpoints | quote }}
 - name: DATASTORE_TYPE
   value: etcdv3
-{{- if include "ip-reaper.etcdSecret" . }}
+{{- if include "ip-reaper.etcdSecret" .root }}
 - name: ETCD_CA_CERT_FILE
   value: /etc/ip-reaper-etcd/ca.crt
 - name: ETCD_CERT_FILE
@@ -37,26 +37,28 @@ The environment variables of the container.
   value: /etc/ip-reaper-etcd/tls.key
 {{- end }}
 {{ end -}}
+{{- if not .account.namespace }}
 - name: NAMESPACE
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
+{{- end }}
 # The journal says by this which pod made it.
 - name: POD_NAME
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
-{{- with .Values.goMemLimit }}
+{{- with .root.Values.goMemLimit }}
 # Just below the container's memory limit: the Go runtime collects garbage more often as it comes
 # close.
 - name: GOMEMLIMIT
   value: {{ . | quote }}
 {{- end }}
-{{- with .Values.metrics.pushURL }}
+{{- with .root.Values.metrics.pushURL }}
 - name: IP_REAPER_PUSH_URL
   value: {{ . | quote }}
 {{- end }}
-{{- with .Values.metrics.pushURLSecret }}
+{{- with .root.Values.metrics.pushURLSecret }}
 {{- if .name }}
 - name: IP_REAPER_PUSH_URL
   valueFrom:
@@ -65,11 +67,11 @@ The environment variables of the container.
       key: {{ .key | quote }}
 {{- end }}
 {{- end }}
-{{- if include "ip-reaper.caVolume" . }}
+{{- if include "ip-reaper.caVolume" .root }}
 - name: SSL_CERT_FILE
   value: /etc/ip-reaper-ca/ca.crt
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- with .root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -20,14 +20,26 @@ has at most 52 characters, and -outage-override takes 16 of them.
 
 {{/*
 The accounts, as a JSON list. suffix is the end of their names. release says whether
-their rights are those of runs that release.
+their rights are those of runs that release, hostNetwork whether their pods have the network
+of their node. namespace is that of the release if there is none.
 */}}
 {{- define "ip-reaper.accounts" -}}
-{{- $accounts := list (dict "suffix" "" "release" (eq .Values.mode "release")) -}}
+{{- $accounts := list (dict "suffix" "" "release" (eq .Values.mode "release") "hostNetwork" .Values.hostNetwork) -}}
 {{- if .Values.outage.enabled -}}
-  {{- $accounts = append $accounts (dict "suffix" "-outage" "release" true "component" "outage") -}}
+  {{- $accounts = append $accounts (dict
+    "suffix" "-outage" "release" true "component" "outage"
+    "namespace" (include "ip-reaper.outageNamespace" .) "hostNetwork" .Values.outage.hostNetwork
+  ) -}}
 {{- end -}}
 {{- toJson $accounts -}}
+{{- end }}
+
+{{/*
+The name of the namespace of the outage Jobs, in which there is nothing else. Such a name has
+no dot.
+*/}}
+{{- define "ip-reaper.outageNamespace" -}}
+{{- printf "%s-outage" (include "ip-reaper.fullname" .) | replace "." "-" -}}
 {{- end }}
 
 {{/*

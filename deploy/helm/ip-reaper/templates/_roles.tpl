@@ -38,7 +38,7 @@ items:
   subjects:
   - kind: ServiceAccount
     name: "{{ $name }}{{ .account.suffix }}"
-    namespace: "{{ .root.Release.Namespace }}"
+    namespace: {{ .account.namespace | default .root.Release.Namespace | quote }}
 {{- end }}
 
 {{/*
