@@ -88,7 +88,7 @@ func TestRunThatIsStoppedEndsThoughNothingAnswers(t *testing.T) {
 	w, _ := fixture(t)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.Must(err)
-	defer silent.Close()
+	defer func() { _ = silent.Close() }()
 	for _, at := range some([]string{"update ipamhandles"}, []string{"create configmaps", "patch ippools"}) {
 		w.Sub(at, func() {
 			w.Again()
