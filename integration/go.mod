@@ -2,7 +2,7 @@ module github.com/ip-reaper/ip-reaper/integration
 
 go 1.26.0
 
-toolchain go1.26.8
+toolchain go1.26.11
 
 replace github.com/ip-reaper/ip-reaper => ../
 

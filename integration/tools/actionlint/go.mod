@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/actionlint
 
 go 1.26.0
 
+toolchain go1.26.11
+
 tool github.com/rhysd/actionlint/cmd/actionlint
 
 require (

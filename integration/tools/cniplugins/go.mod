@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/cniplugins
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool (
 	github.com/containernetworking/plugins/plugins/ipam/host-local
 	github.com/containernetworking/plugins/plugins/main/bridge

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/containerd
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool (
 	github.com/containerd/containerd/v2/cmd/containerd
 	github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/coredns
 
 go 1.26.8
 
+toolchain go1.26.11
+
 require github.com/coredns/coredns v1.14.2
 
 require (

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/cri
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool sigs.k8s.io/cri-tools/cmd/crictl
 
 require (

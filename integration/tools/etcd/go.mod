@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/etcd
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool go.etcd.io/etcd/server/v3
 
 require (

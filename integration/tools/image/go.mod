@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/image
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/google/go-containerregistry v0.22.1
 	sigs.k8s.io/yaml v1.6.0

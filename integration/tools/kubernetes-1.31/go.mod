@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/kubernetes-1.31
 
 go 1.26.8
 
+toolchain go1.26.11
+
 replace k8s.io/api => k8s.io/api v0.31.0
 
 replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.31.0

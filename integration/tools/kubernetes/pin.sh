@@ -20,6 +20,7 @@ cd "$(dirname "$0")/../$folder"
 
 rm -f go.mod go.sum
 go mod init "github.com/ip-reaper/ip-reaper/integration/tools/$folder"
+go mod edit -toolchain="$(sed -n 's/^toolchain //p' ../../../go.mod)"
 gomod=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')
 for module in $(sed -n 's/^\t\(k8s.io\/[a-z-]*\) v0.0.0$/\1/p;s/^\t\(k8s.io\/[a-z-]*\) v0.0.0 .*$/\1/p' "$gomod" | sort -u); do
 	go mod edit -replace "$module=$module@v0${version#v1}"

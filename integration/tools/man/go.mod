@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/man
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/ip-reaper/ip-reaper v0.0.0
 	github.com/spf13/cobra v1.10.2

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/multus
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
 
 require (

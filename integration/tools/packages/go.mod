@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/packages
 
 go 1.26.0
 
+toolchain go1.26.11
+
 tool (
 	sigs.k8s.io/krew/cmd/krew
 	sigs.k8s.io/krew/cmd/validate-krew-manifest

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/prometheus
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool (
 	github.com/prometheus/prometheus/cmd/promtool
 	github.com/prometheus/pushgateway

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/release
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool (
 	aead.dev/minisign/cmd/minisign
 	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod

@@ -2,6 +2,8 @@ module github.com/ip-reaper/ip-reaper/integration/tools/whereabouts
 
 go 1.26.8
 
+toolchain go1.26.11
+
 tool github.com/k8snetworkplumbingwg/whereabouts/cmd
 
 require (
