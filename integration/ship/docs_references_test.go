@@ -93,7 +93,8 @@ var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
 func TestFlagsThatAreNamedExist(t *testing.T) {
 	var help string
 	for _, args := range [][]string{
-		{"--help"}, {"run", "--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"explain", "--help"}, {"pools", "--help"}, {"history", "--help"}, {"node", "--help"},
+		{"--help"}, {"run", "--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"status", "--help"}, {"explain", "--help"}, {"pools", "--help"},
+		{"history", "--help"}, {"node", "--help"},
 	} {
 		help += printed(t, args...)
 	}

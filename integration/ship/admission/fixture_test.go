@@ -62,7 +62,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, Cluster: cluster.StartT(t), as: map[string]dynamic.Interface{}}
 	f.ResetT(t)
 	for _, account := range []string{reap.RunAccount, reap.OutageAccount, reap.RestoreAccount} {
-		f.user(account, "system:serviceaccount:"+reap.Home+":"+account)
+		f.user(account, "system:serviceaccount:"+reap.HomeOf(account)+":"+account)
 	}
 	f.user(operator, "jane", reap.Operators)
 	f.must(f.CreateNamespace(t.Context(), reap.Home))

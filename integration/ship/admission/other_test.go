@@ -66,7 +66,7 @@ func TestOthersAreNotConcerned(t *testing.T) {
 	const account = "system:serviceaccount:ip-reaper:"
 	for _, who := range [][]string{
 		{"admin"}, {"ip-reaper"}, {"system:node:ip-reaper"}, {"system:serviceaccount:kube-system:whereabouts"},
-		{account + "other"}, {account + "foo-ip-reaper"}, {account + "ip-reaper-bar"}, {account + "ip-reaper-restore.bar"},
+		{account + "other"}, {account + "foo-ip-reaper"}, {account + "ip-reaper-bar"}, {account + "ip-reaper-restore.bar"}, {account + "ip-reaper-outage"},
 		{"system:serviceaccount:network-tools:ip-reaper"}, {"system:serviceaccount:ip-reaper-restore:ip-reaper-restore"},
 		{"jane", "ip-reaper-operators-2"}, {"jane", "oidc:ip-reaper-operators"}, {"jane", "IP-Reaper-Operators"},
 	} {
