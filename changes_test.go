@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -36,11 +35,7 @@ func TestChangesHaveKnownKinds(t *testing.T) {
 // decode reads a file of YAML.
 func decode(t *testing.T, file string, into any, unmarshal func([]byte, any, ...yaml.JSONOpt) error) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unmarshal(text, into); err != nil {
+	if err := unmarshal([]byte(read(t, file)), into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
 // One Go builds everything: the one that go.mod names as toolchain. The other modules name the same one,
@@ -32,15 +30,9 @@ func TestEveryBuildTakesTheToolchainOfTheModule(t *testing.T) {
 	if !strings.Contains(read(t, "Dockerfile"), "\nENV GOTOOLCHAIN=auto\n") {
 		t.Error("Dockerfile: the Go of its base image does not download the one of go.mod")
 	}
-	for _, file := range matches(t, ".github/workflows/*") {
-		var w workflow
-		decode(t, file, &w, yaml.Unmarshal)
-		for id, job := range w.Jobs {
-			for _, step := range job.Steps {
-				if strings.HasPrefix(step.Uses, "actions/setup-go@") && step.With["go-version-file"] != "go.mod" {
-					t.Errorf("%s: job %s takes its Go not from go.mod: %v", file, id, step.With)
-				}
-			}
+	for at, step := range steps(t) {
+		if strings.HasPrefix(step.Uses, "actions/setup-go@") && step.With["go-version-file"] != "go.mod" {
+			t.Errorf("%s takes its Go not from go.mod: %v", at, step.With)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package main_test
 
 import (
 	"fmt"
-	"os"
+	"iter"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,6 +36,23 @@ type step struct {
 	With      map[string]any
 }
 
+// steps yields each step of each workflow, with the names of its file and its job.
+func steps(t *testing.T) iter.Seq2[string, step] {
+	return func(yield func(string, step) bool) {
+		for _, file := range matches(t, ".github/workflows/*") {
+			var w workflow
+			decode(t, file, &w, yaml.Unmarshal)
+			for id, job := range w.Jobs {
+				for _, s := range job.Steps {
+					if !yield(file+": job "+id, s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // writes are the rights to write that jobs have, by the file of the workflow.
 var writes = map[string][]string{
 	"codeql.yaml":    {"security-events"},
@@ -52,16 +69,8 @@ var (
 // under its name, and reads no text of a stranger as a script. Its secrets are shown to make
 // sign alone, in a job of an environment that runs nothing else, and may not write.
 func TestWorkflowsGiveAwayNothing(t *testing.T) {
-	files, err := filepath.Glob(".github/workflows/*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d workflows, %v", len(files), err)
-	}
-	for _, file := range files {
-		name := filepath.Base(file)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range matches(t, ".github/workflows/*") {
+		name, text := filepath.Base(file), read(t, file)
 		var w workflow
 		decode(t, file, &w, yaml.Unmarshal)
 		if w.Permissions == nil || len(*w.Permissions) != 0 {
@@ -69,11 +78,11 @@ func TestWorkflowsGiveAwayNothing(t *testing.T) {
 		}
 		// These give the rights of the repository to what others wrote.
 		for _, word := range []string{"pull_request_target", "workflow_run"} {
-			if strings.Contains(string(text), word) {
+			if strings.Contains(text, word) {
 				t.Errorf("%s: it has %s", name, word)
 			}
 		}
-		if name != "release.yaml" && strings.Contains(string(text), "secrets") {
+		if name != "release.yaml" && strings.Contains(text, "secrets") {
 			t.Errorf("%s: it has a secret", name)
 		}
 		if len(w.Jobs) == 0 {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Every step of a workflow is one that .ci/run or a test runs before a change lands, or is one of those that
@@ -20,27 +18,21 @@ func TestStepsOfWorkflowsAreRunBeforeAChangeLands(t *testing.T) {
 		t.Fatal("docs/release.md lists no step that is not run")
 	}
 	listed := make(map[string]bool)
-	for _, file := range matches(t, ".github/workflows/*") {
-		var w workflow
-		decode(t, file, &w, yaml.Unmarshal)
-		for id, job := range w.Jobs {
-			for _, step := range job.Steps {
-				i := slices.IndexFunc(unrun, func(command []string) bool { return strings.HasPrefix(step.Run, command[1]) })
-				if i >= 0 {
-					listed[unrun[i][1]] = true
-				}
-				if step.Run == "" || i >= 0 {
-					continue
-				}
-				for _, part := range parts.FindAllStringSubmatch(step.Run, -1) {
-					if !run[part[1]+part[2]] {
-						t.Errorf("%s: nothing runs %q of job %s before a change lands, and docs/release.md does not list it", file, step.Run, id)
-					}
-				}
-				if !parts.MatchString(step.Run) {
-					t.Errorf("%s: %q of job %s is no target of make and no script, and docs/release.md does not list it", file, step.Run, id)
-				}
+	for at, step := range steps(t) {
+		i := slices.IndexFunc(unrun, func(command []string) bool { return strings.HasPrefix(step.Run, command[1]) })
+		if i >= 0 {
+			listed[unrun[i][1]] = true
+		}
+		if step.Run == "" || i >= 0 {
+			continue
+		}
+		for _, part := range parts.FindAllStringSubmatch(step.Run, -1) {
+			if !run[part[1]+part[2]] {
+				t.Errorf("%s: nothing runs %q before a change lands, and docs/release.md does not list it", at, step.Run)
 			}
+		}
+		if !parts.MatchString(step.Run) {
+			t.Errorf("%s: %q is no target of make and no script, and docs/release.md does not list it", at, step.Run)
 		}
 	}
 	for _, command := range unrun {
