@@ -185,7 +185,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	}
 	if x.Question.Node != "" {
 		if x.NodeState = r.NodeState(x.Question.Node); x.NodeState != "" {
-			x.Live = r.liveOn(x.Question.Node)
+			x.Live = r.live()[x.Question.Node]
 		}
 		only := []string{"--node", x.Question.Node}
 		if r.Run.Node != "" {
@@ -315,16 +315,24 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	}
 }
 
-// liveOn counts the addresses in use of pods that are listed on a node.
-func (r Report) liveOn(node string) int {
-	ips := make(map[string]bool)
+// live counts, by the nodes on which pods are listed, the addresses in use of these pods.
+func (r Report) live() map[string]int {
+	counts := make(map[string]int)
+	type place struct{ node, network, ip string }
+	counted := make(map[place]bool)
 	for i := range r.Entries {
 		e := &r.Entries[i]
-		if pod, presence := r.Living.Pod(e.Owner.PodRef()); e.Verdict == judge.InUse && e.IP != "" && presence == census.Present && pod.Node == node {
-			ips[e.Network+" "+e.IP] = true
+		if e.Verdict != judge.InUse || e.IP == "" {
+			continue
+		}
+		pod, presence := r.Living.Pod(e.Owner.PodRef())
+		at := place{pod.Node, e.Network, e.IP}
+		if presence == census.Present && !counted[at] {
+			counted[at] = true
+			counts[pod.Node]++
 		}
 	}
-	return len(ips)
+	return counts
 }
 
 // HeldBy returns what the evidence says about a node, if that is why the entry is held: it may be on

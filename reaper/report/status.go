@@ -110,7 +110,7 @@ func (r Report) AilingNodes() []AilingNode {
 	if r.Living == nil {
 		return ailing
 	}
-	leaked := r.LeakedBy(func(e Entry) string { return e.Owner.Node })
+	live, leaked := r.live(), r.LeakedBy(func(e Entry) string { return e.Owner.Node })
 	for name := range r.Living.Nodes() {
 		if leaked[name] == nil {
 			leaked[name] = new(Leaked)
@@ -118,7 +118,7 @@ func (r Report) AilingNodes() []AilingNode {
 	}
 	for name, counts := range leaked {
 		if state := r.NodeState(name); state != "" {
-			ailing = append(ailing, AilingNode{name, state, r.Living.Fenced(name), counts.Total, counts.Held, r.liveOn(name)})
+			ailing = append(ailing, AilingNode{name, state, r.Living.Fenced(name), counts.Total, counts.Held, live[name]})
 		}
 	}
 	slices.SortFunc(ailing, func(a, b AilingNode) int {
