@@ -69,7 +69,7 @@ func watchStatus(ctx context.Context, w ioStreams, f statusFlags) error {
 			return nil
 		}
 		separator := "\n"
-		if w.terminal {
+		if w.stdoutTerminal {
 			separator = "\x1b[H\x1b[2J" // an empty screen
 		}
 		if _, err := io.WriteString(w.stdout, separator); err != nil {

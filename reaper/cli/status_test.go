@@ -98,10 +98,12 @@ func outputOf(t *testing.T, args []string) string {
 	return stdout.String()
 }
 
-// With --watch, it looks again until it is interrupted, which is no failure.
+// With --watch, it looks again until it is interrupted, which is no failure. What is not a terminal gets no
+// sequence that empties one, although stderr may be one.
 func TestStatusIsWatchedUntilItIsInterrupted(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	w := streams(&stdout, &stderr)
+	w.terminal = true
 	waits := 0
 	w.sleep = func(context.Context, time.Duration) error {
 		if waits++; waits > 1 {
@@ -114,5 +116,8 @@ func TestStatusIsWatchedUntilItIsInterrupted(t *testing.T) {
 	}
 	if n := strings.Count(stdout.String(), "leaked addresses"); n != waits || waits != 2 {
 		t.Errorf("it looked %d times, and waited %d times:\n%s", n, waits, stdout.String())
+	}
+	if strings.Contains(stdout.String(), "\x1b") {
+		t.Errorf("it has an escape:\n%q", stdout.String())
 	}
 }
