@@ -389,9 +389,13 @@ func (r Report) unshown(n NetworkReport) map[ipam.PodRef]map[string]bool {
 		return nil
 	}
 	pools, held := n.refs(), make(map[ipam.PodRef]map[string]bool)
-	for _, e := range r.Entries {
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		if e.Verdict != judge.InUse || !pools[e.pool()] {
+			continue
+		}
 		ip, err := netip.ParseAddr(e.IP)
-		if !pools[e.pool()] || err != nil || e.Verdict != judge.InUse {
+		if err != nil {
 			continue
 		}
 		pod, presence := r.Living.Pod(e.Owner.PodRef())

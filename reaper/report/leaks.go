@@ -29,8 +29,14 @@ const maxRemedies = 3
 func (r Report) leaksIn(n NetworkReport, command []string) []Leak {
 	pools := n.refs()
 	return r.leaks(func(e *Entry) bool {
+		if !pools[e.pool()] {
+			return false
+		}
+		if !n.isPart() {
+			return true
+		}
 		ip, err := netip.ParseAddr(e.IP)
-		return pools[e.pool()] && (!n.isPart() || err == nil && n.Usable.Contains(ip))
+		return err == nil && n.Usable.Contains(ip)
 	}, command, "--pool", n.Name)
 }
 
@@ -42,10 +48,10 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 		reason judge.Reason
 	}
 	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
-	for a, entries := range Addresses(r.Entries) {
+	for a, entries := range Addresses(r.withAddresses(in)) {
 		status := a.Fate.Status()
 		decides := slices.IndexFunc(entries, func(e *Entry) bool { return e.Fate() == a.Fate && e.Reason == a.Reason })
-		if decides >= 0 && status != Released && status != InUse && status != Unknown && slices.ContainsFunc(entries, in) {
+		if decides >= 0 && status != Released && status != InUse && status != Unknown {
 			k := kind{status, a.Reason}
 			found[k] = append(found[k], entries[decides])
 		}
@@ -69,6 +75,23 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 		}
 	}
 	return leaks
+}
+
+// withAddresses returns the entries of each address of which one entry is in what is asked about: they may be few of
+// very many.
+func (r Report) withAddresses(in func(*Entry) bool) (few []Entry) {
+	wanted := make(map[*Address]bool)
+	for i := range r.Entries {
+		if e := &r.Entries[i]; e.Address != nil && in(e) {
+			wanted[e.Address] = true
+		}
+	}
+	for i := range r.Entries {
+		if wanted[r.Entries[i].Address] {
+			few = append(few, r.Entries[i])
+		}
+	}
+	return few
 }
 
 // compareDue orders two entries by the ends of their grace periods, those without one last.
