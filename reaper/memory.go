@@ -99,7 +99,7 @@ func (r *run) warnOfNoLedger() {
 func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
 	made, freed := have, r.freed(own)
 	left, err := saveLedger(ctx, r.Ledgers, have, func(theirs ledger.Ledger) ledger.Ledger {
-		have, made = theirs, next(theirs).WithRun(own, freed)
+		have, made = theirs, next(theirs).WithRun(own, freed).WithUse(r.use())
 		return made
 	})
 	switch {
@@ -200,6 +200,17 @@ func (r *run) freed(own ledger.Run) map[string]uint64 {
 		freed[backend] = uint64(n.Released)
 	}
 	return freed
+}
+
+// use counts the addresses of networks without what the run released.
+func (r *run) use() ledger.Use {
+	gone := make(map[ipam.PoolRef]int)
+	for _, a := range r.round.attempts {
+		if a.released() {
+			gone[ipam.PoolRef{Backend: a.allocation().Backend, Name: a.allocation().Pool}]++
+		}
+	}
+	return ledger.Use{At: r.info.StartedAt.Unix(), Used: r.round.layout.Used(gone)}
 }
 
 // undamaged is a store whose ledger must not be replaced if it is damaged: the next run reports

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -181,4 +182,14 @@ func TestReportHasFewNetworksWithoutAPool(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(report.Warnings), "fixed: 2 networks that have no pool are not in the report") {
 		t.Errorf("warnings %q", report.Warnings)
 	}
+}
+
+// A run remembers how many addresses a network has after its releases, and a later one is told.
+func TestUseOfANetworkIsRememberedWithoutWhatWasReleased(t *testing.T) {
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
+	h.policy.Limits.MaxFraction = new(1.0)
+	h.backends = []ipam.Backend{surveyor{m.Backend(), []ipam.Network{{Name: "net", Range: netip.MustParsePrefix("10.0.0.0/24"), Pools: []string{"a"}}}, nil}}
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	h.policy.DryRun = new(true)
+	equal(t, "uses", h.run(t).Uses, []ledger.Use{{At: noon.Unix(), Used: map[string]int{"memory net": 1}}})
 }

@@ -52,6 +52,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	if r.saved.Ended { // the totals count this run
 		made.Totals = &r.stored.Totals
 	}
+	made.Uses = r.round.ledger.Uses
 	return made, err
 }
 

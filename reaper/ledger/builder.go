@@ -16,10 +16,10 @@ import (
 type Builder struct{ before, made Ledger }
 
 // NewBuilder returns a builder with the salt, the figures, the doubt, the runs, the totals, the
-// stores and the meanings of the ledger before.
+// uses, the stores and the meanings of the ledger before.
 func NewBuilder(before Ledger) *Builder {
 	return &Builder{before: before, made: Ledger{
-		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Totals: before.Totals, Stores: before.Stores, Meanings: before.Meanings,
+		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Totals: before.Totals, Uses: before.Uses, Stores: before.Stores, Meanings: before.Meanings,
 		salt: before.salt,
 	}}
 }

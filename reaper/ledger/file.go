@@ -37,6 +37,7 @@ type head struct {
 	Runs    []Run             `json:"runs,omitempty"`
 	Stores  map[string]string `json:"stores,omitempty"`
 	Totals  Totals            `json:"totals"`
+	Uses    []Use             `json:"uses,omitempty"`
 
 	Meanings []Meaning `json:"meanings,omitempty"`
 }
@@ -58,7 +59,7 @@ func (l Ledger) Encode() []byte {
 	for _, e := range l.nodes {
 		ranks[e.value] = 0
 	}
-	h := head{l.Figures, l.Doubt, l.earliest(), l.salt[:], slices.Sorted(maps.Keys(ranks)), l.Runs, l.Stores, l.Totals, l.Meanings}
+	h := head{l.Figures, l.Doubt, l.earliest(), l.salt[:], slices.Sorted(maps.Keys(ranks)), l.Runs, l.Stores, l.Totals, l.Uses, l.Meanings}
 	for rank, node := range h.Nodes {
 		ranks[node] = uint64(rank)
 	}
@@ -141,7 +142,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	}
 	r := ledgerReader{rest: body[1:]}
 	h := r.head()
-	l = Ledger{Figures: h.Figures, Doubt: h.Doubt, Runs: h.Runs, Totals: h.Totals, Stores: h.Stores, Meanings: h.Meanings}
+	l = Ledger{Figures: h.Figures, Doubt: h.Doubt, Runs: h.Runs, Totals: h.Totals, Uses: h.Uses, Stores: h.Stores, Meanings: h.Meanings}
 	copy(l.salt[:], h.Salt)
 	at := func(n uint64) int64 { return h.Epoch + int64(n) }
 	last := lastSecond - uint64(h.Epoch)

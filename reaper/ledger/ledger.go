@@ -26,6 +26,7 @@ import (
 //   - which stores outside the API server it found;
 //   - which nodes stores may mean by their names of nodes;
 //   - how the last runs ended;
+//   - how many addresses each network had in the last day;
 //   - how much all runs released, and how many there were.
 //
 // If the ledger is lost, grace periods begin again. The next run then knows neither the
@@ -36,6 +37,7 @@ type Ledger struct {
 	Doubt   Doubt
 	Runs    []Run // the latest last, at most MaxRuns
 	Totals  Totals
+	Uses    []Use // the latest last: see WithUse
 
 	// Stores has the identity of each store outside the API server, by backend: see ipam.Store.
 	Stores map[string]string
@@ -149,7 +151,7 @@ func timeIn(times ledgerTable[int64], a *ipam.Allocation, key func(*ipam.Allocat
 }
 
 // Equal reports whether a run decides and remembers the same with both. It compares neither how
-// runs ended, nor totals, nor salts: ledgers with different salts are equal only if they have no entries.
+// runs ended, nor totals, nor uses, nor salts: ledgers with different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&

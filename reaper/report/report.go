@@ -55,6 +55,9 @@ type Report struct {
 
 	// Totals count what all runs did, this one included; nil if the ledger is not known to count it.
 	Totals *ledger.Totals `json:"-"`
+
+	// Uses are those of earlier runs, the latest last.
+	Uses []ledger.Use `json:"-"`
 }
 
 // An Origin says who runs which program from where, and on which cluster or node.

@@ -33,18 +33,20 @@ type Scarce struct {
 
 	// WaitingPods ask for an address of it and have none: some of those that wait.
 	WaitingPods []string `json:"waitingPods"`
+
+	Forecast *Forecast `json:"forecast"` // null if there is none
 }
 
 // Scarce returns the open networks of whose addresses less than a tenth is free, and those for which some pods wait. The
 // command is that of a run on the same cluster.
 func (r Report) Scarce(asking []Asking, command []string) []Scarce {
-	scarce := []Scarce{}
+	scarce, used := []Scarce{}, r.Used(nil)
 	add := func(p Place) *Scarce {
 		i := slices.IndexFunc(scarce, func(s Scarce) bool {
 			return s.Backend == p.Backend && s.Name == p.Name && slices.Equal(s.Part, p.Part)
 		})
 		if i < 0 {
-			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}})
+			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}, r.forecast(p, used)})
 		}
 		return &scarce[i]
 	}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -68,7 +71,7 @@ func viewOfStatus(r report.Report, o Options, s report.CronJobs) view {
 
 // scarceTable returns a row for each network with few free addresses, or for which pods wait.
 func scarceTable(p statusReport) table {
-	t := table{heading: []string{"NETWORK", "FREE", "OF", "DUE", "WAITING", "HELD", "WAITING PODS"}}
+	t := table{heading: []string{"NETWORK", "FREE", "OF", "FULL IN", "DUE", "WAITING", "HELD", "WAITING PODS"}}
 	for _, n := range p.Scarce[:min(len(p.Scarce), shownRows)] {
 		name, free := n.Name, number(n.Free)
 		if len(n.Part) > 0 {
@@ -77,7 +80,7 @@ func scarceTable(p statusReport) table {
 		if n.NoBlock != nil && n.Free != nil && n.Free.Sign() > 0 {
 			free += ", no block"
 		}
-		row := []string{name, free, number(n.Capacity)}
+		row := []string{name, free, number(n.Capacity), fullIn(n.Forecast, p.Run.StartedAt)}
 		for _, status := range []report.Fate{report.Due, report.Waiting, report.Held} {
 			row = append(row, countOf(p.Leaked, n.Leaks, status))
 		}
@@ -90,6 +93,14 @@ func scarceTable(p statusReport) table {
 		t.say("no network is known to have less than a tenth of its addresses free, and no pod is known to wait for one")
 	}
 	return t
+}
+
+// fullIn says when a network is full, and by which rate; nothing if that is not known.
+func fullIn(f *report.Forecast, now time.Time) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("about %s, as in the last %s", duration.HumanDuration(f.Full.Sub(now)), duration.HumanDuration(now.Sub(f.Since)))
 }
 
 // countOf counts leaked addresses of one status, with the reason of most if they are held. Without figures of all, it is
