@@ -137,18 +137,19 @@ func (r *run) release(ctx context.Context, n round) {
 		s.mend(ctx, mine)
 		s.doubt(mine)
 	}
-	unbegun, why := 0, ctx.Err()
+	why := ctx.Err()
+	stopped := false
 	for _, a := range n.attempts {
 		if a.outcome == report.NotBegun {
-			unbegun++
-			why = cmp.Or(why, a.err)
+			stopped, why = true, cmp.Or(why, a.err)
 		}
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
 			r.earlier.spent[a.allocation().Backend]++
 		}
 	}
-	if unbegun > 0 {
-		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), why))
+	if stopped {
+		own := r.endedBy(nil)
+		r.fail(fmt.Errorf("%w: %s of %s released", why, printable.Thousands(own.Released), printable.Counted(own.Due, "address")))
 	}
 	if r.earlier.lacking = confirmer.Lacking(); r.earlier.lacking != nil {
 		r.failAndWarn(r.earlier.lacking)

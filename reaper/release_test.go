@@ -226,13 +226,13 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 		want   report.Fate
 		says   string // the run
 	}{
-		{"released", nil, report.Released, "1 release not begun: interrupted"},
-		{"not sent", stopped, report.NotBegun, "2 releases not begun: interrupted"},
+		{"released", nil, report.Released, "interrupted: 0 of 1 address released"},
+		{"not sent", stopped, report.NotBegun, "interrupted: 0 of 1 address released"},
 		{"its answer was lost", fmt.Errorf("%w: %w", stopped, ipam.ErrLost), report.Failed,
-			"one: a: 1 not released: not decided: interrupted: the answer was lost; 1 release not begun: interrupted"},
+			"one: a: 1 not released: not decided: interrupted: the answer was lost; interrupted: 0 of 1 address released"},
 		{"its first write was done", ipam.Begun(stopped), report.Failed,
-			"one: a: 1 not released: not decided: interrupted, and its release has begun; 1 release not begun: interrupted"},
-		{"the store is busy", &ipam.RetryAfterError{Err: errors.New("busy")}, report.Failed, "one: a: 1 not released: busy; 1 release not begun: interrupted"},
+			"one: a: 1 not released: not decided: interrupted, and its release has begun; interrupted: 0 of 1 address released"},
+		{"the store is busy", &ipam.RetryAfterError{Err: errors.New("busy")}, report.Failed, "one: a: 1 not released: busy; interrupted: 0 of 1 address released"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -222,7 +222,9 @@ func (r *run) makeRound(ctx context.Context) error {
 	if err := r.Journals.Prune(ctx); err != nil {
 		r.warn("old journals were not removed: " + err.Error())
 	}
-	r.progress("done")
+	if ctx.Err() == nil {
+		r.progress("done")
+	}
 	return r.failed()
 }
 

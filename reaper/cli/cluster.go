@@ -292,6 +292,9 @@ func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(str
 	if err = cmp.Or(rawErr, err); err != nil {
 		if clientcmd.IsEmptyConfig(err) {
 			err = errors.New("none found, and this is no pod")
+			if path := env(clientcmd.RecommendedConfigPathEnvVar); path != "" {
+				err = fmt.Errorf("%s=%s does not exist, or is empty", clientcmd.RecommendedConfigPathEnvVar, path)
+			}
 		}
 		hint := cmp.Or(meant(overrides.CurrentContext, raw.Contexts), meant(overrides.Context.Cluster, raw.Clusters), meant(overrides.Context.AuthInfo, raw.AuthInfos))
 		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))

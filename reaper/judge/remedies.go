@@ -45,6 +45,7 @@ type Subject struct {
 	Owner     ipam.EntryOwner
 	IP        string // empty if it has none
 	Pool      string
+	Policy    string // where it is, in words
 	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
 	Unread  bool      // the ledger could not be read
@@ -69,7 +70,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 	for i, one := range s.Evidence {
 		evidence[i] = one.Source + ": " + one.Says
 	}
-	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{pool}", s.Pool, "{evidence}", strings.Join(evidence, "; "))
+	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{pool}", s.Pool, "{policy}", s.Policy, "{evidence}", strings.Join(evidence, "; "))
 	remedies := make([]Remedy, len(templates))
 	for i, template := range templates {
 		if writes := strings.Contains(template.Command, "--remember") || strings.Contains(template.Command, "--dry-run=false"); writes && s.NoState != "" {
@@ -208,6 +209,12 @@ func keepUnshown(s Subject) []Remedy {
 		while += ", or its StatefulSet wants one"
 	}
 	return s.fill(Remedy{"nothing to do: {note}, which does not prove that it has given this one up; no run releases it while " + while, ""})
+}
+
+// dropRule is for what a rule of the policy holds.
+func dropRule(s Subject) []Remedy {
+	rule, match, _ := strings.Cut(strings.TrimPrefix(s.Note, heldBy), ": ")
+	return s.fill(Remedy{"remove " + rule + " (" + match + ") from {policy}", ""})
 }
 
 // growOlder is for what is too young.

@@ -15,7 +15,7 @@ import (
 func remediesOf(d judge.Decision) []judge.Remedy {
 	o := d.Allocation.Owner
 	return judge.Subject{
-		Rule: d.Rule, Verdict: d.Verdict, Reason: d.Reason, ChangedBy: d.ChangedBy, Note: d.Note, Evidence: d.Evidence, Pool: d.Allocation.Pool,
+		Rule: d.Rule, Verdict: d.Verdict, Reason: d.Reason, ChangedBy: d.ChangedBy, Note: d.Note, Evidence: d.Evidence, Pool: d.Allocation.Pool, Policy: "the policy",
 		IP: ipOf(d), Ripe: d.Due, Wait: judge.Verdicts{Decisions: []judge.Decision{d}}.Waits()[0],
 		Owner:   ipam.EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Node: o.Node},
 		Command: []string{"ip-reaper", "run", "--context", "prod"}, Kubectl: []string{"--context", "prod"},
@@ -53,7 +53,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			pools: allocation(nil), policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 			},
-		}, 26, "", "held by rules[0]: pods w*"},
+		}, 26, "", "remove rules[0] (pods w*) from the policy"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
 			30, "ip-reaper run --context prod --ip 10.0.0.1 --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},

@@ -149,12 +149,15 @@ func outOfScope(c *Case) (Ruling, bool) {
 	return match(why, Evidence{fromPolicy, why})
 }
 
+// heldBy begins the notes of heldByRule.
+const heldBy = "held by "
+
 func heldByRule(c *Case) (Ruling, bool) {
 	terms := c.terms()
 	if !terms.Hold {
 		return noMatch()
 	}
-	note := fmt.Sprintf("held by rules[%d]: %s", terms.Rule, c.policy.Rules[terms.Rule].Match)
+	note := fmt.Sprintf("%srules[%d]: %s", heldBy, terms.Rule, c.policy.Rules[terms.Rule].Match)
 	return match(note, Evidence{fromPolicy, note})
 }
 
@@ -164,7 +167,7 @@ func restoredLately(c *Case) (Ruling, bool) {
 	if at.IsZero() || !c.now.Before(until) || c.terms().ReleaseRestored {
 		return noMatch()
 	}
-	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at)})
+	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at) + ", so its grace period ends at " + Stamp(at.Add(c.terms().Grace))})
 }
 
 func unknownField(c *Case) (Ruling, bool) {

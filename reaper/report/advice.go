@@ -61,5 +61,16 @@ func (o Origin) Kubectl() []string {
 	return append(words, o.ClientFlags...)
 }
 
+// where says where the policy is, for people who edit it.
+func (p PolicyInfo) where() string {
+	switch {
+	case p.Installed != "":
+		return "ConfigMap " + p.Installed
+	case p.File != "" && !p.Piped():
+		return p.File
+	}
+	return "the policy"
+}
+
 // Piped reports whether the policy is from a pipe: the shell where a command is pasted has another one.
 func (p PolicyInfo) Piped() bool { return p.File == "-" || strings.HasPrefix(p.File, "/dev/") }

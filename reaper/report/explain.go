@@ -311,7 +311,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	return judge.Subject{
 		NoState: noState,
 		Rule:    e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
-		Due: e.Due, Ripe: e.Ripe, Wait: e.Wait, Owner: e.Owner, IP: e.IP, Pool: e.Pool, Refused: r.Result.Refused, Unread: r.Run.LedgerUnread, Command: command, Kubectl: kubectl,
+		Due: e.Due, Ripe: e.Ripe, Wait: e.Wait, Owner: e.Owner, IP: e.IP, Pool: e.Pool, Policy: r.Run.Policy.where(), Refused: r.Result.Refused, Unread: r.Run.LedgerUnread, Command: command, Kubectl: kubectl,
 	}
 }
 

@@ -60,7 +60,7 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
-		line("  that run released it, unless its owner came back first")
+		line("  %s", recordedBy(*r))
 		for _, b := range r.Restores {
 			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
@@ -379,7 +379,7 @@ func whereNowhere(x report.Explanation) string {
 	case x.Unrecorded:
 		return "in no store, and not free in " + in + ", which may give it to another pod"
 	default:
-		return "in no store, and pods do not get it, although it is in the range of " + in
+		return "free, but " + in + " does not hand it out"
 	}
 }
 

@@ -75,6 +75,9 @@ func historyTables(h report.History, wide bool) []table {
 	if !wide {
 		entries.rows = byAddress(entries.rows)
 	}
+	if !isOne(h) && slices.ContainsFunc(h.Runs, func(r journal.PastRun) bool { return r.Addresses > 0 }) {
+		runs.say("RECORDED counts the addresses that a run was about to release")
+	}
 	return []table{runs, entries}
 }
 
@@ -106,9 +109,6 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	}
 	if r.Selection != "" {
 		notes = append(notes, "only "+r.Selection)
-	}
-	if r.NotBegun > 0 && !strings.Contains(r.Error, "not begun") {
-		notes = append(notes, fmt.Sprintf("%d not begun", r.NotBegun))
 	}
 	notes = slices.DeleteFunc(slices.Concat([]string{r.Error}, notes, []string{r.Overrides}), func(note string) bool { return note == "" })
 	return exit, due, released, strings.Join(notes, "; ")
@@ -144,14 +144,29 @@ func historyHead(h report.History) string {
 	case isOne(h) && h.Runs[0].Recorded == 0:
 		return "the run released nothing, and has no journal in " + where
 	case isOne(h):
-		return fmt.Sprintf("%s (%s) recorded before the releases; those whose owner came back first were kept",
-			printable.Counted(h.Runs[0].Addresses, "address"), printable.Counted(h.Runs[0].Recorded, "allocation"))
+		return recordedBy(h.Runs[0])
 	}
 	by := ""
 	if noneByCronJob(h) {
 		by = ", none of them by the CronJob"
 	}
-	return fmt.Sprintf("runs in %s: %d%s; RECORDED counts the addresses that a run was about to release", where, len(h.Runs), by)
+	return fmt.Sprintf("runs in %s: %d%s", where, len(h.Runs), by)
+}
+
+// recordedBy says how many addresses the journal of a run has, and how many of them it released.
+func recordedBy(r journal.PastRun) string {
+	text := printable.Counted(r.Addresses, "address") + " (" + printable.Counted(r.Recorded, "allocation") + ") recorded before the releases"
+	if r.Result == nil || r.Result.Released == nil {
+		return text + "; how many of them the run released is unknown"
+	}
+	released := printable.Thousands(*r.Result.Released)
+	switch *r.Result.Released {
+	case r.Addresses:
+		released = "all"
+	case 0:
+		released = "none"
+	}
+	return text + ", of which the run released " + released
 }
 
 // noneByCronJob reports whether people started all runs. A run in a pod may be of the CronJob, or of a Job.

@@ -58,7 +58,7 @@ func histories() map[string]report.History {
 	restored.By = "user admin"
 	ends.Runs[4].Restores = []journal.RestoreResult{back, {ID: at(91).ID, Of: list.Runs[0].ID, Present: 6}}
 	stopped := ended(at(80), journal.Result{
-		Due: 139, NotBegun: 132, Selection: "namespace shop", Overrides: "--grace-period=1m0s", Error: "132 releases not begun: interrupted",
+		Due: 139, NotBegun: 132, Selection: "namespace shop", Overrides: "--grace-period=1m0s", Error: "interrupted: 0 of 139 addresses released",
 	}, 130)
 	ends.Runs = append([]journal.PastRun{restored, stopped}, ends.Runs...)
 	refused.Entries, restored.Entries = []journal.RecordedEntry{}, []journal.RecordedEntry{}
