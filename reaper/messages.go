@@ -63,8 +63,9 @@ func (m *messages) failPools(attempts []*attempt, what string) {
 // warn adds sentences to the log and to the report.
 func (m *messages) warn(sentences ...string) {
 	for _, sentence := range sentences {
-		m.quiet(m.logger.Warn)("warning", "text", sentence)
-		m.addWarning(sentence)
+		if m.addWarning(sentence) {
+			m.quiet(m.logger.Warn)("warning", "text", sentence)
+		}
 	}
 }
 
@@ -76,14 +77,16 @@ func (m *messages) quiet(write func(message string, args ...any)) func(message s
 	return write
 }
 
-// addWarning adds a sentence to the report, unless the report has it.
-func (m *messages) addWarning(sentence string) {
+// addWarning adds a sentence to the report. It reports whether the report did not have it.
+func (m *messages) addWarning(sentence string) bool {
 	sentence = printable.Shorten(sentence, printable.MaxText)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.Contains(m.warnings, sentence) {
-		m.warnings = append(m.warnings, sentence)
+	if slices.Contains(m.warnings, sentence) {
+		return false
 	}
+	m.warnings = append(m.warnings, sentence)
+	return true
 }
 
 // caveat adds a sentence that changes what the figures of the report mean.

@@ -56,7 +56,7 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.policyFile, "policy", "", usage)
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Formats()))
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "give up after this `DURATION`")
-	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
+	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text where people read it (on a terminal, or together with stdout) and json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
 }
 
@@ -74,9 +74,9 @@ func (f commandFlags) check() error {
 	return f.target.check()
 }
 
-// shown reports whether the report is printed for people on the terminal that also has the log.
+// shown reports whether the report is printed for people where the log is, too.
 func (f commandFlags) shown(w ioStreams) bool {
-	return w.terminal && w.stdoutTerminal && !f.verbose && (f.output == "table" || f.output == "wide")
+	return w.together && !f.verbose && (f.output == "table" || f.output == "wide")
 }
 
 // connect connects to the target. writes says that the command writes anything. p is the policy of

@@ -54,6 +54,7 @@ func Main(plugins []plugin.Plugin) int {
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		together: sameFile(os.Stdout, os.Stderr),
 		kubectl:  kubectl,
 
 		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
@@ -65,6 +66,13 @@ func Main(plugins []plugin.Plugin) int {
 		sleep:       sleep,
 		firstAnswer: firstAnswer,
 	}, args)
+}
+
+// sameFile reports whether two files are one: a terminal, a pipe or a file, but not the socket of a system's log.
+func sameFile(a, b *os.File) bool {
+	one, err := a.Stat()
+	other, otherErr := b.Stat()
+	return cmp.Or(err, otherErr) == nil && os.SameFile(one, other) && one.Mode()&os.ModeSocket == 0
 }
 
 // run is the program without the process around it.
@@ -91,6 +99,7 @@ type ioStreams struct {
 	stdout   io.Writer
 	stderr   io.Writer // safe for concurrent use, as files are
 	terminal bool      // stderr is one
+	together bool      // stderr goes where stdout does, for people
 	kubectl  bool      // it runs as a plugin of kubectl
 
 	stdoutTerminal bool // stdout is one

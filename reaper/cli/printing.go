@@ -127,11 +127,11 @@ const (
 
 var logFormats = []string{logText, logJSON}
 
-// newLogger returns a logger to stderr. Without a format, it writes text to a terminal,
+// newLogger returns a logger to stderr. Without a format, it writes sentences where people read them,
 // and JSON elsewhere. From client-go, it logs only warnings and errors.
 func newLogger(w ioStreams, format string, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
-	if w.terminal {
+	if w.terminal || w.together {
 		level = slog.LevelWarn // progress lines replace the info level
 		format = cmp.Or(format, logText)
 	}
@@ -144,16 +144,55 @@ func newLogger(w ioStreams, format string, verbose bool) *slog.Logger {
 
 // newHandler returns a handler that logs values of limited size, as text or as JSON.
 func newHandler(w io.Writer, format string, level slog.Level) slog.Handler {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Value.Kind() == slog.KindString {
-			a.Value = slog.StringValue(printable.Shorten(a.Value.String(), maxLine))
-		} else if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(printable.Shorten(printable.Plain(err.Error()), maxLine))
-		}
-		return a
-	}}
 	if format == logText {
-		return slog.NewTextHandler(w, options)
+		return teller{w: w, level: level}
 	}
-	return slog.NewJSONHandler(printable.JSON(w), options)
+	return slog.NewJSONHandler(printable.JSON(w), &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return limited(a) }})
+}
+
+// limited returns an attribute of limited size.
+func limited(a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(printable.Shorten(a.Value.String(), maxLine))
+	} else if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(printable.Shorten(printable.Plain(err.Error()), maxLine))
+	}
+	return a
+}
+
+// A teller logs a sentence for each record: its message, what went wrong, and the other attributes.
+type teller struct {
+	w     io.Writer // safe for concurrent use
+	level slog.Level
+	with  []slog.Attr
+}
+
+func (t teller) Enabled(_ context.Context, level slog.Level) bool { return level >= t.level }
+
+func (t teller) WithGroup(string) slog.Handler { return t }
+
+func (t teller) WithAttrs(more []slog.Attr) slog.Handler {
+	t.with = slices.Concat(t.with, more)
+	return t
+}
+
+func (t teller) Handle(_ context.Context, r slog.Record) error {
+	says := r.Message
+	var rest []string
+	tell := func(a slog.Attr) bool {
+		if value := limited(a).Value.String(); a.Key == "err" || a.Key == "text" {
+			says += ": " + value
+		} else {
+			rest = append(rest, a.Key+" "+value)
+		}
+		return true
+	}
+	for _, a := range t.with {
+		tell(a)
+	}
+	if r.Attrs(tell); len(rest) > 0 {
+		says += " (" + strings.Join(rest, ", ") + ")"
+	}
+	_, err := fmt.Fprintln(t.w, printable.Line(says))
+	return err
 }

@@ -96,10 +96,10 @@ func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
 	_, args := newFakeAPI(t, map[string]string{"ippools": forbidden, "pods": forbidden, "statefulsets": noSets})
 	args = append(args[:2:2], args[5:]...) // a dry run
 	for _, tt := range []struct {
-		name           string
-		stdoutTerminal bool
-		more           []string
-		logged         int
+		name     string
+		together bool // stderr and stdout
+		more     []string
+		logged   int
 	}{
 		{"both on the terminal", true, nil, 0},
 		{"pools", true, []string{"pools"}, 0},
@@ -109,7 +109,7 @@ func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		w := streams(&out, &errs)
-		w.terminal, w.stdoutTerminal = true, tt.stdoutTerminal
+		w.terminal, w.together = true, tt.together
 		all := append(tt.more[:len(tt.more):len(tt.more)], args...)
 		if slices.Contains(tt.more, "pools") {
 			all = append(tt.more[:1:1], args[:2]...)
@@ -119,7 +119,7 @@ func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
 		if got := strings.Count(errs.String(), warning); got != tt.logged || !strings.Contains(out.String(), warning) {
 			t.Errorf("%s: logged %d times, want %d\n%s%s", tt.name, got, tt.logged, errs.String(), out.String())
 		}
-		if got := strings.Contains(errs.String(), "level=ERROR"); got != (tt.logged > 0) {
+		if got := strings.Contains(errs.String(), "failed: whereabouts: "); got != (tt.logged > 0) {
 			t.Errorf("%s: an error is logged: %v\n%s%s", tt.name, got, errs.String(), out.String())
 		}
 		const failure = "census: list pods: "
@@ -138,7 +138,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	if want := "listed 0 of 3 stores (whereabouts skipped; overlapping skipped; calico skipped)\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
 		t.Errorf("stderr = %q, want %q", stderr, want)
 	}
-	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.Contains(stderr, "level=INFO msg=run ") {
+	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.HasPrefix(stderr, "run (version ") {
 		t.Errorf("stderr with -v = %q, want logs for people", stderr)
 	}
 }

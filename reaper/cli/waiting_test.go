@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
 
@@ -37,14 +40,18 @@ func TestLogFormat(t *testing.T) {
 	for _, tt := range []struct {
 		format   string
 		terminal bool
+		together bool
 		json     bool
 	}{
-		{"", true, false}, {"", false, true}, {"text", false, false}, {"json", true, true},
+		{format: "", terminal: true}, {format: "", together: true}, {format: "text"},
+		{format: "", json: true}, {format: "json", terminal: true, together: true, json: true},
 	} {
 		var errs bytes.Buffer
-		newLogger(ioStreams{stderr: &errs, terminal: tt.terminal}, tt.format, false).Warn("word")
-		if got := strings.HasPrefix(errs.String(), "{"); got != tt.json {
-			t.Errorf("--log-format=%q, terminal %v: %s", tt.format, tt.terminal, errs.String())
+		logger := newLogger(ioStreams{stderr: &errs, terminal: tt.terminal, together: tt.together}, tt.format, false)
+		logger.With("lock", "one").Warn("it was not renewed", "err", errors.New("line\nbreak"), "tries", 2)
+		want := "it was not renewed: line\\nbreak (lock one, tries 2)\n"
+		if got := errs.String(); tt.json != strings.HasPrefix(got, "{") || !tt.json && got != want {
+			t.Errorf("%+v: %s, want %s", tt, got, want)
 		}
 	}
 }
@@ -57,5 +64,41 @@ func TestVerboseLogIsOursOnly(t *testing.T) {
 	klog.Background().Info("Waited before sending request")
 	if got := errs.String(); !strings.Contains(got, "ours") || strings.Contains(got, "gate") || strings.Contains(got, "Waited") {
 		t.Errorf("the log has\n%s", got)
+	}
+}
+
+// The log is for people where it goes with the report: to a pager or a file, but not to the socket of a system's log, and
+// not if a container has a pipe for each.
+func TestLogThatGoesWithTheReportIsForPeople(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, peer := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "peer")
+	_, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name           string
+		stdout, stderr *os.File
+		want           bool
+	}{
+		{"one pipe", pipe, pipe, true},
+		{"two pipes", pipe, other, false},
+		{"one socket", socket, socket, false},
+	} {
+		if got := sameFile(tt.stdout, tt.stderr); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	for _, f := range []*os.File{socket, peer, pipe, other} {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
