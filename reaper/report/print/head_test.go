@@ -51,7 +51,7 @@ func TestPlanSaysHowMuchIsDueForOneCauseAlone(t *testing.T) {
 	if !strings.Contains(got, fenced) || !strings.Contains(got, finished) || strings.Count(got, "only because") != 2 {
 		t.Errorf("a plan prints\n%s", got)
 	}
-	if row := "10.0.0.1  worker-5  orphan   planned"; !strings.Contains(got, row) {
+	if row := "10.0.0.1  worker-5  due\n"; !strings.Contains(got, row) {
 		t.Errorf("no row %q in\n%s", row, got)
 	}
 	for i := range 3 {
@@ -160,8 +160,8 @@ func TestOnlyOurWordsHaveColours(t *testing.T) {
 		if !strings.HasPrefix(line, "172.18.178.196") {
 			continue
 		}
-		if got, want := escapes.FindAllString(line, -1), []string{dim, reset}; strings.Join(got, "") != strings.Join(want, "") || !strings.Contains(line, dim+"kept"+reset) {
-			t.Errorf("colours %q in %q, want kept alone", got, line)
+		if got, want := escapes.FindAllString(line, -1), []string{dim, reset}; strings.Join(got, "") != strings.Join(want, "") || !strings.Contains(line, dim+"in use"+reset) {
+			t.Errorf("colours %q in %q, want in use alone", got, line)
 		}
 	}
 	for _, want := range []string{alarm + "FAILED" + reset + " exit", red + "failed" + reset, green + "released" + reset, yellow + "warning:" + reset} {

@@ -52,7 +52,11 @@ func changeTable(c *report.Comparison, all bool) table {
 		return t
 	}
 	for _, change := range c.Changes {
-		t.rows = append(t.rows, []string{change.Address, change.Backend, change.Pool, podOf(change.Owner), change.Installed.String(), change.File.String()})
+		row := []string{change.Address, change.Backend, change.Pool, podOf(change.Owner)}
+		for _, by := range []report.Judged{change.Installed, change.File} {
+			row = append(row, lookOf(&report.Entry{Verdict: by.Verdict, Reason: by.Reason}).word+" "+string(by.Reason))
+		}
+		t.rows = append(t.rows, row)
 	}
 	if all {
 		return t
@@ -140,7 +144,7 @@ func conclusion(r report.Report) string {
 		}
 		return fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)
 	}
-	planned := printable.Thousands(s.Planned) + " planned"
+	planned := printable.Thousands(s.Planned) + " due"
 	if refused {
 		planned += " and refused"
 	}

@@ -188,8 +188,8 @@ const (
 var palette = map[string]string{
 	refusedLabel: alarm, failedLabel: alarm, "warning:": yellow,
 	"failed": red, "partial": yellow, "ok": green, "skipped": dim,
-	"released": green, "restored": green, "planned": yellow, "orphan": yellow, "suspected": yellow,
-	"refused": red, "changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "kept": dim, "present": dim,
+	"released": green, "restored": green, "planned": yellow, "due": yellow, "waiting": yellow,
+	"changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "in use": dim, "present": dim,
 }
 
 // paint returns a word in its colour, if it has one and colours are wanted.
@@ -203,12 +203,12 @@ func paint(word string, color bool) string {
 // paintRow returns the line of a row with colours in the columns whose cells are words of
 // this program. A word from a store may look like one of them, but gets no colour.
 func paintRow(line, heading string) string {
-	for _, column := range []string{"OUTCOME", "VERDICT", "STATUS"} { // from right to left
+	for _, column := range []string{"STATE", "STATUS"} {
 		at, runes := strings.Index(heading, column), []rune(line)
 		if at < 0 || at >= len(runes) {
 			continue
 		}
-		word, _, _ := strings.Cut(string(runes[at:]), " ")
+		word, _, _ := strings.Cut(string(runes[at:]), "  ")
 		line = string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
 	}
 	return line
