@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -63,7 +65,7 @@ func lookOf(e *report.Entry) look { return looks[e.Fate()] }
 func entryTable(r report.Report, wide, all bool) table {
 	t := table{
 		heading: []string{"IP", "BACKEND", "POOL", "POD", "NODE", "STATE", "REASON", "NOTE"},
-		spare:   []string{"BACKEND", "POOL", "NOTE", "NODE", "POD"},
+		spare:   []string{"BACKEND", "REASON"},
 	}
 	if wide {
 		t.heading = append(t.heading, "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
@@ -74,7 +76,7 @@ func entryTable(r report.Report, wide, all bool) table {
 			shown = shownOf(group)
 		}
 		for _, row := range group[:shown] {
-			t.rows = append(t.rows, row.cells(wide, r.Run.Memory))
+			t.rows = append(t.rows, row.cells(wide, r.Run))
 		}
 		if rest := group[shown:]; len(rest) > 0 {
 			t.fold("%s", foldText(rest, shown))
@@ -186,9 +188,9 @@ func compareDue(a, b *report.Entry) int {
 
 // cells returns the cells of a row; the node only of what the run wrote, or would write, unless it is wide. Without
 // memory, the times of the entry end with the run, so the row has none.
-func (e row) cells(wide, memory bool) []string {
+func (e row) cells(wide bool, run report.RunInfo) []string {
 	firstSeen, dueAt := e.FirstSeen, e.Due
-	if !memory {
+	if !run.Memory {
 		firstSeen, dueAt = nil, nil
 	}
 	note := e.Note
@@ -196,7 +198,7 @@ func (e row) cells(wide, memory bool) []string {
 	case e.Error != "":
 		note = e.Error
 	case !wide && e.Verdict == judge.Suspected && dueAt != nil:
-		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
+		note = joined("due in "+duration.HumanDuration(max(0, dueAt.Sub(run.FinishedAt))), note)
 	}
 	for _, other := range e.others {
 		if also := e.differs(*other.Entry); also != "" {
@@ -320,7 +322,7 @@ func commonest(rows []row, on, other string, of func(row) string) (text string, 
 	var parts []string
 	for _, name := range names[:min(named, len(names))] {
 		rest -= counts[name]
-		parts = append(parts, printable.Thousands(counts[name])+" "+on+" "+middle(printable.Line(name), maxName))
+		parts = append(parts, printable.Thousands(counts[name])+" "+on+" "+printable.Line(name))
 	}
 	if rest > 0 {
 		parts = append(parts, printable.Thousands(rest)+" "+on+" "+printable.Counted(len(names)-named, other))

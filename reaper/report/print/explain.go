@@ -99,7 +99,7 @@ func nodeLines(x report.Explanation) []table {
 	for i, e := range x.Found {
 		entries[i] = e.Entry
 	}
-	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}, spare: []string{"BACKEND", "POOL", "POD"}}
+	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}, spare: []string{"BACKEND"}}
 	rows := rowsOf(entries, false)
 	byUrgency(rows)
 	for _, e := range rows[:min(len(rows), shownOfNode)] {

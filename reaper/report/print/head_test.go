@@ -86,11 +86,10 @@ func TestUnknownIsNotZero(t *testing.T) {
 
 // Without memory, the next run begins the grace periods again.
 func TestNoDueTimeWithoutMemory(t *testing.T) {
-	const due = "2026-03-01T12:15:00Z"
 	for _, memory := range []bool{false, true} {
 		r := fullReport()
 		r.Run.Memory, r.Run.DryRun = memory, true
-		for _, format := range []string{"table", "wide"} {
+		for format, due := range map[string]string{"table": "due in 14m", "wide": "2026-03-01T12:15:00Z (in 14m)"} {
 			text := printed(t, Options{Format: format}, r)
 			if strings.Contains(text, due) != memory {
 				t.Errorf("%s with memory %t:\n%s", format, memory, text)

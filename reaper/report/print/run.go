@@ -47,7 +47,7 @@ func backendTable(r report.Report) table {
 // changeTable returns one row for each address or, with all, for each allocation, of which the installed
 // policy gives another verdict or reason. Without all, it folds what is beyond the first rows.
 func changeTable(c *report.Comparison, all bool) table {
-	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"BACKEND", "POOL"}}
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"BACKEND"}}
 	if c == nil {
 		return t
 	}
