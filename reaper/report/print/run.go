@@ -3,7 +3,6 @@ package print
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -69,13 +68,16 @@ func changeTable(c *report.Comparison, all bool) table {
 	return t
 }
 
-// poolTable returns one row for each pool, those with the most findings first. Without all, it
-// folds the pools without a finding, and the rest if there are many.
+// poolTable returns one row for each pool, the fullest first. Without all, it folds the pools without a
+// finding, and the rest if there are many.
 func poolTable(r report.Report, all bool) table {
-	t := table{heading: []string{"POOL", "RANGE", "FULL", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE", "CAPACITY"},
+	released := "RELEASED"
+	if r.Run.DryRun {
+		released = "TO RELEASE"
+	}
+	t := table{heading: []string{"POOL", "RANGE", "FULL", "USED", "LEAKED", released, "PROTECTED", "FREE", "CAPACITY"},
 		spare: []string{"RANGE", "CAPACITY", "PROTECTED"}}
-	shown := slices.Clone(r.Pools)
-	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
+	shown := fullestFirst(r.Pools)
 	var rest []report.PoolReport
 	if !all {
 		shown, rest = foldPools(shown)
@@ -88,12 +90,8 @@ func poolTable(r report.Report, all bool) table {
 		if p.Protected > 0 {
 			protected = printable.Thousands(p.Protected)
 		}
-		before, after := p.Used, p.Used-gone(p)
-		if !r.Run.DryRun {
-			before, after = p.Used+gone(p), p.Used
-		}
 		t.rows = append(t.rows, []string{
-			p.Name, cmp.Or(p.Range, unknown), percent(p.Usage), printable.Thousands(before), printable.Thousands(after), leaked, protected, number(p.Free), number(p.Capacity),
+			p.Name, cmp.Or(p.Range, unknown), percent(p.Usage), printable.Thousands(p.Used), leaked, printable.Thousands(freed(p)), protected, number(p.Free), number(p.Capacity),
 		})
 	}
 	if len(rest) > 0 {
@@ -162,26 +160,20 @@ func conclusion(r report.Report) string {
 // shownPools is the most rows of pools that are shown.
 const shownPools = 20
 
-// findings returns how many addresses of a pool a person should know about.
-func findings(p report.PoolReport) int {
-	n := p.Leaked + gone(p)
-	if n == 0 && p.ProtectedBy != "" {
-		n = 1
-	}
-	return n
-}
+// freed returns how many addresses of a pool the run released or, in a dry run, would release.
+func freed(p report.PoolReport) int { return max(p.AllocatedBefore-p.AllocatedAfter, 0) }
 
-// gone returns how many addresses of a pool the run released or, in a dry run, would release.
-func gone(p report.PoolReport) int { return max(p.AllocatedBefore-p.AllocatedAfter, 0) }
-
-// foldPools splits sorted pools into those that are shown and the rest, which is never just one.
+// foldPools splits pools into those that are shown and the rest, which is never just one.
 func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {
-	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
-	if n < 0 || n > shownPools {
-		n = min(len(pools), shownPools)
+	for _, p := range pools {
+		if found := p.Leaked+freed(p) > 0 || p.ProtectedBy != ""; found && len(shown) < shownPools {
+			shown = append(shown, p)
+		} else {
+			rest = append(rest, p)
+		}
 	}
-	if len(pools) <= n+1 { // a fold of one would be no shorter
+	if len(rest) == 1 { // a fold of one would be no shorter
 		return pools, nil
 	}
-	return pools[:n], pools[n:]
+	return shown, rest
 }
