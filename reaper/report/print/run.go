@@ -128,19 +128,23 @@ func conclusion(r report.Report) string {
 	s, freed := r.Summary, printable.Counted(r.Freed(), "address")
 	refused, allocations := len(r.Result.Refused) > 0, printable.Thousands(s.Entries)+" allocations"
 	if r.Run.DryRun {
-		written := "nothing was written"
-		if r.Run.Remember {
-			written = "no store was written"
-		}
+		part := fmt.Sprintf("(%s of %s)", printable.Thousands(s.Planned), allocations)
+		text, written := freed+" "+part+" would be released", ", nothing was written"
 		switch {
 		case r.Leaked == nil:
-			return "dry run: what would be released is unknown, " + written
+			text = "what would be released is unknown"
 		case r.Run.NoState:
-			return fmt.Sprintf("dry run: %s due (%s of %s), and nothing can be released yet", freed, printable.Thousands(s.Planned), allocations)
+			return fmt.Sprintf("dry run: %s due %s, and nothing can be released yet", freed, part)
 		case refused:
-			return fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)
+			text = fmt.Sprintf("the plan to free %s %s is refused", freed, part)
 		}
-		return fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)
+		switch {
+		case r.Run.Place() == "": // files
+			return text
+		case r.Run.Remember:
+			written = ", no store was written"
+		}
+		return "dry run: " + text + written
 	}
 	planned := printable.Thousands(s.Planned) + " due"
 	if refused {
