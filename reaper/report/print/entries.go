@@ -82,6 +82,9 @@ func entryTable(r report.Report, wide, all bool) table {
 			t.fold("%s", foldText(rest, shown))
 		}
 	}
+	if slices.ContainsFunc(rowsOf(r.Entries, false), func(e row) bool { return len(e.others) > 0 }) {
+		t.say("an address with several store entries is free once all of them are gone")
+	}
 	return t
 }
 
