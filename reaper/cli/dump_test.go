@@ -104,7 +104,7 @@ func TestPartialDumpSaysWhatItFailedWith(t *testing.T) {
 	_, report, _ := lookAt(t.Context(), strings.NewReader(stores["ipamblocks"]+beside["pods"]+beside["nodes"]+dump), "-", "--all")
 	for _, want := range []string{
 		"warning: the dump is not whole: calico: forbidden\n",
-		"10.2.0.0/30  10.2.0.0/30  unknown  3       1      2       unknown  unknown\n",
+		"10.2.0.0/30  10.2.0.0/30  unknown  3     2       2           unknown  unknown\n",
 		"warning: Calico's IPReservations: which addresses are reserved, and so how full networks are, is unknown: the files do not list all of them\n",
 	} {
 		if !strings.Contains(report, want) {

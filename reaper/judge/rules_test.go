@@ -47,7 +47,7 @@ func verdictsOf(r judge.Rule) string {
 	case judge.InUse:
 		return "in use"
 	case judge.Orphaned:
-		return "suspected, then orphan"
+		return "waiting, then due"
 	default:
 		return "held"
 	}

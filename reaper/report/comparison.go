@@ -45,11 +45,6 @@ type Judged struct {
 	leaked  bool
 }
 
-// String returns the words of the tables.
-func (j Judged) String() string {
-	return strings.TrimSpace(j.Verdict.String() + " " + string(j.Reason))
-}
-
 // Compare returns how the verdicts of two policies on the same inventory differ. An address counts
 // once. Only decisions that are selected count; with nil, all that there is.
 func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {

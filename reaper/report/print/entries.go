@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -17,14 +19,14 @@ import (
 // A look is how a fate is shown.
 type look struct {
 	urgency int    // how soon a person should look at it: the order of the rows
-	word    string // in a fold
+	word    string // its state, in a table and in a fold
 	letter  byte   // on the page: its script has the states
 }
 
 // The urgencies from which on something is shown otherwise.
 const (
-	urgentDue   = 4 // what the run did, or would do, is before it
-	urgentInUse = 7
+	urgentDue   = 5 // what the run did, or would do, is before it
+	urgentInUse = 9
 )
 
 var looks = [...]look{
@@ -33,20 +35,20 @@ var looks = [...]look{
 	report.Unmended:  {0, "failed", 'f'},
 	report.Released:  {1, "released", 'r'},
 	report.Changed:   {2, "changed", 'u'},
-	report.Returned:  {2, "changed", 'i'},
-	report.Deleting:  {3, "being deleted", 'd'},
+	report.Returned:  {3, "returned", 'i'},
+	report.Deleting:  {4, "deleting", 'd'},
 	report.Planned:   {urgentDue, "due", 'd'},
 	report.Refused:   {urgentDue, "due", 'd'},
 	report.NotBegun:  {urgentDue, "due", 'd'},
 	report.Due:       {urgentDue, "due", 'd'},
-	report.Waiting:   {5, "waiting", 'w'},
-	report.Held:      {6, "held", 'h'},
-	report.Protected: {6, "held", 'p'},
-	report.Other:     {6, "held", 'u'},
-	report.Undecided: {6, "held", 'u'},
+	report.Waiting:   {6, "waiting", 'w'},
+	report.Held:      {7, "held", 'h'},
+	report.Protected: {7, "held", 'p'},
+	report.Other:     {7, "held", 'u'},
+	report.Undecided: {8, "undecided", 'u'},
 	report.InUse:     {urgentInUse, "in use", 'i'},
 	report.ByName:    {urgentInUse, "in use", 'i'},
-	report.NotPods:   {8, "not a pod's", 'u'},
+	report.NotPods:   {10, "not a pod's", 'u'},
 
 	report.Restored:     {letter: 'R'},
 	report.Restorable:   {letter: 'P'},
@@ -62,11 +64,8 @@ func lookOf(e *report.Entry) look { return looks[e.Fate()] }
 // first. Without all, it folds what many rows have in common.
 func entryTable(r report.Report, wide, all bool) table {
 	t := table{
-		heading: []string{"IP", "BACKEND", "POOL", "POD", "NODE", "VERDICT", "REASON", "OUTCOME", "NOTE"},
-		spare:   []string{"BACKEND", "POOL", "OUTCOME", "NOTE", "NODE", "POD"},
-	}
-	if !r.Run.DryRun {
-		t.spare = []string{"BACKEND", "POOL", "NOTE", "NODE", "POD"}
+		heading: []string{"IP", "BACKEND", "POOL", "POD", "NODE", "STATE", "REASON", "NOTE"},
+		spare:   []string{"BACKEND", "REASON"},
 	}
 	if wide {
 		t.heading = append(t.heading, "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
@@ -77,11 +76,14 @@ func entryTable(r report.Report, wide, all bool) table {
 			shown = shownOf(group)
 		}
 		for _, row := range group[:shown] {
-			t.rows = append(t.rows, row.cells(wide, r.Run.Memory))
+			t.rows = append(t.rows, row.cells(wide, r.Run))
 		}
 		if rest := group[shown:]; len(rest) > 0 {
 			t.fold("%s", foldText(rest, shown))
 		}
+	}
+	if slices.ContainsFunc(rowsOf(r.Entries, false), func(e row) bool { return len(e.others) > 0 }) {
+		t.say("an address with several store entries is free once all of them are gone")
 	}
 	return t
 }
@@ -189,9 +191,9 @@ func compareDue(a, b *report.Entry) int {
 
 // cells returns the cells of a row; the node only of what the run wrote, or would write, unless it is wide. Without
 // memory, the times of the entry end with the run, so the row has none.
-func (e row) cells(wide, memory bool) []string {
+func (e row) cells(wide bool, run report.RunInfo) []string {
 	firstSeen, dueAt := e.FirstSeen, e.Due
-	if !memory {
+	if !run.Memory {
 		firstSeen, dueAt = nil, nil
 	}
 	note := e.Note
@@ -199,7 +201,7 @@ func (e row) cells(wide, memory bool) []string {
 	case e.Error != "":
 		note = e.Error
 	case !wide && e.Verdict == judge.Suspected && dueAt != nil:
-		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
+		note = joined("due in "+duration.HumanDuration(max(0, dueAt.Sub(run.FinishedAt))), note)
 	}
 	for _, other := range e.others {
 		if also := e.differs(*other.Entry); also != "" {
@@ -211,8 +213,7 @@ func (e row) cells(wide, memory bool) []string {
 		node = ""
 	}
 	cells := []string{
-		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner), node,
-		e.Verdict.String(), string(e.Reason), e.Outcome.String(), note,
+		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner), node, lookOf(e.Entry).word, string(e.Reason), note,
 	}
 	if wide {
 		cells = append(cells, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(*e.Entry))
@@ -234,7 +235,7 @@ func (e row) backends() string {
 // differs says what another allocation of the address is, if the row does not say it.
 func (e row) differs(other report.Entry) string {
 	says := func(e report.Entry, reason judge.Reason) string {
-		return strings.Trim(strings.Join([]string{podOf(e.Owner), e.Verdict.String(), string(reason), e.Outcome.String(), e.Error}, " "), " ")
+		return strings.Trim(strings.Join([]string{podOf(e.Owner), lookOf(&e).word, string(reason), e.Error}, " "), " ")
 	}
 	text := says(other, other.Reason)
 	if text == says(*e.Entry, e.Reason) || other.Reason == judge.SiblingKept && says(other, e.Reason) == says(*e.Entry, e.Reason) {
@@ -324,7 +325,7 @@ func commonest(rows []row, on, other string, of func(row) string) (text string, 
 	var parts []string
 	for _, name := range names[:min(named, len(names))] {
 		rest -= counts[name]
-		parts = append(parts, printable.Thousands(counts[name])+" "+on+" "+middle(printable.Line(name), maxName))
+		parts = append(parts, printable.Thousands(counts[name])+" "+on+" "+printable.Line(name))
 	}
 	if rest > 0 {
 		parts = append(parts, printable.Thousands(rest)+" "+on+" "+printable.Counted(len(names)-named, other))

@@ -99,7 +99,7 @@ func nodeLines(x report.Explanation) []table {
 	for i, e := range x.Found {
 		entries[i] = e.Entry
 	}
-	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}, spare: []string{"BACKEND", "POOL", "POD"}}
+	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}, spare: []string{"BACKEND"}}
 	rows := rowsOf(entries, false)
 	byUrgency(rows)
 	for _, e := range rows[:min(len(rows), shownOfNode)] {
@@ -473,11 +473,10 @@ func allocationLines(e report.Explained) table {
 	t.field("sandbox", e.Owner.Sandbox)
 	t.field("interface", e.Owner.Interface)
 	t.field("node", e.Owner.Node)
-	t.field("verdict", e.Verdict.String()+", "+string(e.Reason))
+	t.field("state", lookOf(&e.Entry).word+", "+string(e.Reason))
 	t.field("note", e.Note)
 	t.field("first seen", clock(e.FirstSeen))
 	t.field("due", clock(e.Due))
-	t.field("outcome", e.Outcome.String())
 	t.field("error", e.Error)
 	for _, rule := range e.Asked {
 		if rule.Matched {

@@ -35,16 +35,12 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	for _, want := range []string{
 		"  it is not ready since noon; 35 addresses of pods that the API server still lists on it, which are deleted once it is fenced or gone: first be sure that nothing runs there; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
 		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
-		"\n10.1.0.0  overlapping       kube-sy…ong-name  shop/a-…ger-name  PodAbsent\n10.0.0.0  whereab…rlapping  ",
+		"\nIP        POOL ",
+		"\n10.1.0.0  kube-system/a-pool-with-a-long-name  shop/a-pod-with-an-even-longer-name  PodAbsent\n10.0.0.0  kube-",
 		"\n… and 1,246 more: -o json has each\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())
-		}
-	}
-	for line := range strings.Lines(text.String()) {
-		if strings.HasPrefix(line, "10.0.") && len([]rune(line)) > 81 {
-			t.Errorf("a line is too wide: %q", line)
 		}
 	}
 	if lines := strings.Count(text.String(), "\n"); lines > 20 {

@@ -41,7 +41,7 @@ func headOf(r report.Report) []notice {
 	if found := foundIn(r.Findings); found != "" {
 		head = append(head, notice{text: "findings: " + found})
 	}
-	head = append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
+	head = append(head, notice{text: nameOfRun(r.Run) + identity(r.Run), minor: r.Run.DryRun})
 	if r.Comparison != nil {
 		text := r.Comparison.String()
 		if r.Comparison.Missing == "" && len(r.Result.Refused) > 0 {
@@ -65,13 +65,20 @@ func foundIn(findings []report.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// identity says which run it was, on which cluster, and with which policy.
-func identity(run report.RunInfo) string {
-	name := "run " + run.ID
-	if run.DryRun {
-		name = "dry run"
+// nameOfRun says which run it was. A look at files is none.
+func nameOfRun(run report.RunInfo) string {
+	switch {
+	case run.Place() == "":
+		return ""
+	case run.DryRun:
+		return "dry run, "
 	}
-	parts := append([]string{name}, ranOn(run)...)
+	return "run " + run.ID + ", "
+}
+
+// identity says what a report is about, and by which policy.
+func identity(run report.RunInfo) string {
+	parts := ranOn(run)
 	if run.Cluster != "" && run.StateNamespace != "" {
 		parts = append(parts, "state namespace "+run.StateNamespace)
 	}

@@ -33,13 +33,12 @@ type poolsReport struct {
 func viewOfPools(r report.Report, o Options) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
-		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
+		Networks: slices.Clone(r.Networks), Pools: fullestFirst(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
 		Asking: slices.DeleteFunc(o.Asking, func(a report.Asking) bool { return !a.Waits }),
 	}
 	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage) })
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
@@ -63,6 +62,11 @@ func viewOfPools(r report.Report, o Options) view {
 		warnings:   r.Warnings,
 		conclusion: waiting,
 	}
+}
+
+// fullestFirst returns pools in the order of byFullness.
+func fullestFirst(pools []report.PoolReport) []report.PoolReport {
+	return slices.SortedStableFunc(slices.Values(pools), func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage) })
 }
 
 // byFullness orders the fullest first, then what is not known, and then what is closed.

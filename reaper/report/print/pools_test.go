@@ -26,7 +26,8 @@ func usageOf(used int, free, capacity int64) report.Usage {
 	return u
 }
 
-// The fullest network comes first, then what is not known, and what is closed comes last.
+// The fullest network comes first, then what is not known, and what is closed comes last. So do the pools of a run,
+// of which one may be full although a run releases more of another.
 func TestPoolsAreOrderedByFullness(t *testing.T) {
 	r := report.Report{Leaked: &report.Leaked{}, Layout: report.Layout{Networks: []report.NetworkReport{
 		{Name: "closed", Usage: report.Usage{Used: 90, Free: new(big.Int)}, Closed: "disabled"},
@@ -47,6 +48,18 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 	}
 	if strings.Join(names, " ") != want {
 		t.Errorf("the order is %v, want %v:\n%s", names, want, text.String())
+	}
+	for i, n := range r.Networks {
+		p := report.PoolReport{Name: n.Name, Usage: n.Usage, AllocatedBefore: 9 + i}
+		p.Leaked = 1 + p.Used
+		r.Pools = append(r.Pools, p)
+	}
+	names = nil
+	for _, row := range poolTable(r, false).rows {
+		names = append(names, strings.Fields(row[0])[0])
+	}
+	if strings.Join(names, " ") != want {
+		t.Errorf("the order of a run is %v, want %v", names, want)
 	}
 }
 

@@ -29,7 +29,7 @@ func viewOfRestore(r report.RestoreReport) view {
 
 // restoreTable returns one row for each address or, with all, for each record.
 func restoreTable(r report.RestoreReport, all bool) table {
-	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}, spare: []string{"BACKEND", "POOL"}}
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "STATE", "NOTE"}, spare: []string{"BACKEND"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
 			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), e.Outcome.String(), joined(e.Error, e.Note),

@@ -3,7 +3,6 @@ package print
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -47,12 +46,16 @@ func backendTable(r report.Report) table {
 // changeTable returns one row for each address or, with all, for each allocation, of which the installed
 // policy gives another verdict or reason. Without all, it folds what is beyond the first rows.
 func changeTable(c *report.Comparison, all bool) table {
-	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"BACKEND", "POOL"}}
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"BACKEND"}}
 	if c == nil {
 		return t
 	}
 	for _, change := range c.Changes {
-		t.rows = append(t.rows, []string{change.Address, change.Backend, change.Pool, podOf(change.Owner), change.Installed.String(), change.File.String()})
+		row := []string{change.Address, change.Backend, change.Pool, podOf(change.Owner)}
+		for _, by := range []report.Judged{change.Installed, change.File} {
+			row = append(row, lookOf(&report.Entry{Verdict: by.Verdict, Reason: by.Reason}).word+" "+string(by.Reason))
+		}
+		t.rows = append(t.rows, row)
 	}
 	if all {
 		return t
@@ -65,13 +68,16 @@ func changeTable(c *report.Comparison, all bool) table {
 	return t
 }
 
-// poolTable returns one row for each pool, those with the most findings first. Without all, it
-// folds the pools without a finding, and the rest if there are many.
+// poolTable returns one row for each pool, the fullest first. Without all, it folds the pools without a
+// finding, and the rest if there are many.
 func poolTable(r report.Report, all bool) table {
-	t := table{heading: []string{"POOL", "RANGE", "FULL", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE", "CAPACITY"},
+	released := "RELEASED"
+	if r.Run.DryRun {
+		released = "TO RELEASE"
+	}
+	t := table{heading: []string{"POOL", "RANGE", "FULL", "USED", "LEAKED", released, "PROTECTED", "FREE", "CAPACITY"},
 		spare: []string{"RANGE", "CAPACITY", "PROTECTED"}}
-	shown := slices.Clone(r.Pools)
-	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
+	shown := fullestFirst(r.Pools)
 	var rest []report.PoolReport
 	if !all {
 		shown, rest = foldPools(shown)
@@ -84,12 +90,8 @@ func poolTable(r report.Report, all bool) table {
 		if p.Protected > 0 {
 			protected = printable.Thousands(p.Protected)
 		}
-		before, after := p.Used, p.Used-gone(p)
-		if !r.Run.DryRun {
-			before, after = p.Used+gone(p), p.Used
-		}
 		t.rows = append(t.rows, []string{
-			p.Name, cmp.Or(p.Range, unknown), percent(p.Usage), printable.Thousands(before), printable.Thousands(after), leaked, protected, number(p.Free), number(p.Capacity),
+			p.Name, cmp.Or(p.Range, unknown), percent(p.Usage), printable.Thousands(p.Used), leaked, printable.Thousands(freed(p)), protected, number(p.Free), number(p.Capacity),
 		})
 	}
 	if len(rest) > 0 {
@@ -126,21 +128,25 @@ func conclusion(r report.Report) string {
 	s, freed := r.Summary, printable.Counted(r.Freed(), "address")
 	refused, allocations := len(r.Result.Refused) > 0, printable.Thousands(s.Entries)+" allocations"
 	if r.Run.DryRun {
-		written := "nothing was written"
-		if r.Run.Remember {
-			written = "no store was written"
-		}
+		part := fmt.Sprintf("(%s of %s)", printable.Thousands(s.Planned), allocations)
+		text, written := freed+" "+part+" would be released", ", nothing was written"
 		switch {
 		case r.Leaked == nil:
-			return "dry run: what would be released is unknown, " + written
+			text = "what would be released is unknown"
 		case r.Run.NoState:
-			return fmt.Sprintf("dry run: %s due (%s of %s), and nothing can be released yet", freed, printable.Thousands(s.Planned), allocations)
+			return fmt.Sprintf("dry run: %s due %s, and nothing can be released yet", freed, part)
 		case refused:
-			return fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)
+			text = fmt.Sprintf("the plan to free %s %s is refused", freed, part)
 		}
-		return fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)
+		switch {
+		case r.Run.Place() == "": // files
+			return text
+		case r.Run.Remember:
+			written = ", no store was written"
+		}
+		return "dry run: " + text + written
 	}
-	planned := printable.Thousands(s.Planned) + " planned"
+	planned := printable.Thousands(s.Planned) + " due"
 	if refused {
 		planned += " and refused"
 	}
@@ -158,26 +164,20 @@ func conclusion(r report.Report) string {
 // shownPools is the most rows of pools that are shown.
 const shownPools = 20
 
-// findings returns how many addresses of a pool a person should know about.
-func findings(p report.PoolReport) int {
-	n := p.Leaked + gone(p)
-	if n == 0 && p.ProtectedBy != "" {
-		n = 1
-	}
-	return n
-}
+// freed returns how many addresses of a pool the run released or, in a dry run, would release.
+func freed(p report.PoolReport) int { return max(p.AllocatedBefore-p.AllocatedAfter, 0) }
 
-// gone returns how many addresses of a pool the run released or, in a dry run, would release.
-func gone(p report.PoolReport) int { return max(p.AllocatedBefore-p.AllocatedAfter, 0) }
-
-// foldPools splits sorted pools into those that are shown and the rest, which is never just one.
+// foldPools splits pools into those that are shown and the rest, which is never just one.
 func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {
-	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
-	if n < 0 || n > shownPools {
-		n = min(len(pools), shownPools)
+	for _, p := range pools {
+		if found := p.Leaked+freed(p) > 0 || p.ProtectedBy != ""; found && len(shown) < shownPools {
+			shown = append(shown, p)
+		} else {
+			rest = append(rest, p)
+		}
 	}
-	if len(pools) <= n+1 { // a fold of one would be no shorter
+	if len(rest) == 1 { // a fold of one would be no shorter
 		return pools, nil
 	}
-	return pools[:n], pools[n:]
+	return shown, rest
 }

@@ -71,7 +71,7 @@ func viewOfStatus(r report.Report, o Options, s report.CronJobs) view {
 
 // scarceTable returns a row for each network with few free addresses, or for which pods wait.
 func scarceTable(p statusReport) table {
-	t := table{heading: []string{"NETWORK", "FREE", "OF", "FULL IN", "DUE", "WAITING", "HELD", "WAITING PODS"}}
+	t := table{heading: []string{"NETWORK", "FREE", "OF", "FULL IN", "DUE", "WAITING", "HELD", "WAITING PODS"}, spare: []string{"OF"}}
 	for _, n := range p.Scarce[:min(len(p.Scarce), shownRows)] {
 		name, free := n.Name, number(n.Free)
 		if len(n.Part) > 0 {

@@ -70,14 +70,14 @@ func (t table) lines(v view, wide bool) []string {
 	return lines
 }
 
-// leastCell is the width to which the cells of a column may be shortened, except those of whole,
-// which name what a row is about, and why.
+// leastCell is the width to which the cells of sentences may be shortened.
 const leastCell = 16
 
-var whole = []string{"IP", "RUN", "RANGE", "STARTED", "REASON"}
+// sentences are the columns that nobody has to copy. A sentence begins with its point.
+var sentences = []string{"NOTE", "MESSAGE", "BY"}
 
-// fit returns columns that fit a width: the widest are shortened and, if that is not enough, those
-// of t.spare are left out.
+// fit returns columns that fit a width, if whole names do: sentences are shortened and, if that is not enough,
+// the columns of t.spare are left out.
 func (t table) fit(columns [][]string, width int) [][]string {
 	widest := make(map[string]int) // by the heading
 	for _, column := range columns {
@@ -86,10 +86,10 @@ func (t table) fit(columns [][]string, width int) [][]string {
 		}
 	}
 	widthOf := func(heading string, limit int) int {
-		if slices.Contains(whole, heading) {
-			return widest[heading]
+		if slices.Contains(sentences, heading) {
+			return min(widest[heading], limit)
 		}
-		return min(widest[heading], limit)
+		return widest[heading]
 	}
 	for spare := t.spare; ; spare = spare[1:] {
 		limit, total := width+1, width+1
@@ -105,12 +105,8 @@ func (t table) fit(columns [][]string, width int) [][]string {
 		}
 		for _, column := range columns {
 			most := widthOf(column[0], limit)
-			left := (most - 1) / 2
-			if column[0] == "NOTE" || column[0] == "MESSAGE" { // a sentence begins with its point
-				left = most - 1
-			}
 			for at, text := range column {
-				column[at] = shortened(text, most, left)
+				column[at] = shortened(text, most, most-1)
 			}
 		}
 		return columns
@@ -141,24 +137,17 @@ const maxCell = 1 << 10
 // cell returns a text in one printable line of limited size.
 func cell(text string) string { return printable.Shorten(printable.Line(text), maxCell) }
 
-// maxName is the width of a name on a terminal, in characters. An address has at most 39.
-const maxName = 40
-
-// maxKey is the width of a key in place of an address.
+// maxKey is the width of a key in place of an address, which no command takes.
 const maxKey = 24
 
 // cell returns a cell of a column. On a terminal, the key in place of an address is cut.
 func (v view) cell(heading, text string) string {
 	text = aged(cell(text), v.now)
 	if v.width > 0 && heading == "IP" && strings.HasPrefix(text, "key ") {
-		return middle(text, maxKey)
+		return shortened(text, maxKey, maxKey/2)
 	}
 	return text
 }
-
-// middle shortens a text to a width with an ellipsis in its middle: names begin and end with
-// what tells them apart.
-func middle(text string, width int) string { return shortened(text, width, (width-1)/2) }
 
 // shortened shortens a text to a width with an ellipsis after so many characters.
 func shortened(text string, width, left int) string {
@@ -188,8 +177,8 @@ const (
 var palette = map[string]string{
 	refusedLabel: alarm, failedLabel: alarm, "warning:": yellow,
 	"failed": red, "partial": yellow, "ok": green, "skipped": dim,
-	"released": green, "restored": green, "planned": yellow, "orphan": yellow, "suspected": yellow,
-	"refused": red, "changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "kept": dim, "present": dim,
+	"released": green, "restored": green, "planned": yellow, "due": yellow, "waiting": yellow,
+	"changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "in use": dim, "present": dim,
 }
 
 // paint returns a word in its colour, if it has one and colours are wanted.
@@ -203,12 +192,12 @@ func paint(word string, color bool) string {
 // paintRow returns the line of a row with colours in the columns whose cells are words of
 // this program. A word from a store may look like one of them, but gets no colour.
 func paintRow(line, heading string) string {
-	for _, column := range []string{"OUTCOME", "VERDICT", "STATUS"} { // from right to left
+	for _, column := range []string{"STATE", "STATUS"} {
 		at, runes := strings.Index(heading, column), []rune(line)
 		if at < 0 || at >= len(runes) {
 			continue
 		}
-		word, _, _ := strings.Cut(string(runes[at:]), " ")
+		word, _, _ := strings.Cut(string(runes[at:]), "  ")
 		line = string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
 	}
 	return line

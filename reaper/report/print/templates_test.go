@@ -80,7 +80,7 @@ func TestRestoreHasEveryFormat(t *testing.T) {
 	for format, want := range map[string]string{
 		"table": sentence + `files, policy defaults
 
-IP         BACKEND                   POOL  POD       OUTCOME   NOTE
+IP         BACKEND                   POOL  POD       STATE     NOTE
 10.0.0.10  calico                    p               restored
 10.0.0.9   calico                    p               restored
 10.0.0.11  whereabouts, overlapping  p     shop/web  taken     pod shop/new has it

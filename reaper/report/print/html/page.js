@@ -2,7 +2,7 @@
 // fillTop fills the bottom line and what identifies the run.
 function fillTop(top) {
   const { run, journal } = report;
-  const mode = run.dryRun ? run.remember ? 'dry run that saves the ledger' : 'dry run' : isRestore ? 'restore' : 'run';
+  const mode = !run.cluster && !run.node ? 'files' : run.dryRun ? run.remember ? 'dry run that saves the ledger' : 'dry run' : isRestore ? 'restore' : 'run';
   const seconds = (Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000;
   const [lead, ...why] = data.bottomLine.split(/ (?=\()/);
   const policy = run.policy || {};
