@@ -315,18 +315,18 @@ func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, n
 	return r, "stdin", nil
 }
 
-// errNoFile is the error for a device, a pipe or a socket. A device such as /dev/zero has no
-// end, and opening a pipe waits for a writer.
+// errNoFile is the error for a folder, a device, a pipe or a socket. A device such as /dev/zero has
+// no end, and opening a pipe waits for a writer.
 var errNoFile = errors.New("it is not a regular file: for a pipe, give /dev/stdin")
 
 // OpenFile opens a regular file, or one that a shell has already opened: /dev/stdin, or
 // /dev/fd/63 for a process substitution.
 func OpenFile(file string) (*os.File, error) {
 	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() && !isOpen(file) {
+	if err == nil && !info.Mode().IsRegular() && !isOpen(file) {
 		return nil, &fs.PathError{Op: "open", Path: file, Err: errNoFile}
 	}
-	return os.Open(file) // for a directory, the first read says so
+	return os.Open(file)
 }
 
 // isOpen reports whether the process was started with the file open.
