@@ -92,7 +92,7 @@ var urlUser = regexp.MustCompile(`(?s)://.*@`)
 // Each key that a mapping has twice gets its own message.
 func toJSON(data []byte) ([]byte, *Error) {
 	if len(data) > MaxSize {
-		return nil, &Error{Messages: []string{fmt.Sprintf("policy is larger than %d bytes", MaxSize)}}
+		return nil, &Error{Messages: []string{fmt.Sprintf("it is larger than %d bytes", MaxSize)}}
 	}
 	var document any
 	raw, err := yaml.YAMLToJSONStrict(data)
@@ -109,12 +109,12 @@ func toJSON(data []byte) ([]byte, *Error) {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, &Error{Messages: []string{"policy must be a single YAML document, but the file has several"}}
+		return nil, &Error{Messages: []string{"it must be a single YAML document, and has several"}}
 	case string(raw) == "null":
-		message := fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
+		message := fmt.Sprintf("it must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
 		return nil, &Error{Messages: []string{message}, NotYAML: true}
 	case raw[0] != '{':
-		return nil, &Error{Messages: []string{"policy must be a mapping"}, NotYAML: true}
+		return nil, &Error{Messages: []string{"it must be a mapping"}, NotYAML: true}
 	}
 	return raw, nil
 }

@@ -159,8 +159,8 @@ func TestDryRun(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	const (
-		more  = "policy must be a single YAML document, but the file has several"
-		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
+		more  = "it must be a single YAML document, and has several"
+		empty = `it must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
 	)
 	notYAML := []string{"empty", "only a comment", "null", "a list", "a word", "no YAML", "an open bracket"}
 	for _, tt := range []struct {
@@ -176,15 +176,15 @@ func TestDocuments(t *testing.T) {
 		{"empty", "", []string{empty}},
 		{"only a comment", "# dryRun: false\n", []string{empty}},
 		{"null", "null", []string{empty}},
-		{"a list", "- ReapPolicy", []string{"policy must be a mapping"}},
-		{"a word", "ReapPolicy", []string{"policy must be a mapping"}},
+		{"a list", "- ReapPolicy", []string{"it must be a mapping"}},
+		{"a word", "ReapPolicy", []string{"it must be a mapping"}},
 		{"two documents", header + "---\n" + header, []string{more}},
 		{"two documents in JSON", `{"apiVersion": "x"}{"kind": "y"}`, []string{more}},
 		{"second document empty", header + "---\n", []string{more}},
 		{"second document malformed", header + "---\n[", []string{more}},
 		{"first document empty", "---\n---\n" + header, []string{more}},
 		{"second document without a mark", header + "...\ndryRun: false\n", []string{more}},
-		{"over the size limit", header + strings.Repeat("#", policy.MaxSize), []string{"policy is larger than 262144 bytes"}},
+		{"over the size limit", header + strings.Repeat("#", policy.MaxSize), []string{"it is larger than 262144 bytes"}},
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
 		{"no YAML", header + "\tdryRun: false", []string{"line 3: YAML forbids tabs for indentation, use spaces"}},

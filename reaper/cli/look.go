@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,6 +23,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -176,9 +178,10 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 	if isMistake(err) {
 		return nil, nil, err
 	}
-	found.Warnings = slices.Concat(dump.Ignored(ignored), found.Warnings)
 	if len(found.Backends) == 0 {
-		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
+		lacks := "the files have " + printable.Counted(read.Pods, "pod") + ", and no object of a store that ip-reaper knows"
+		return nil, nil, ipam.BadInput(errors.New(strings.Join(append([]string{lacks}, dump.Ignored(ignored)...), "; ")), dump.Hint)
 	}
+	found.Warnings = slices.Concat(dump.Ignored(ignored), found.Warnings)
 	return &found, o.Cluster, err
 }

@@ -185,7 +185,8 @@ const exitCodes = `  0    done, even if there was nothing to do
        be read, or a journal that does not exist or is of another cluster;
        nothing was written. Or the store is not the one that earlier runs
        used; nothing was written to it
-  3    partial: a backend, a pool or a release failed; the rest is done
+  3    partial: a backend, a pool or a release failed; the rest is done. Or,
+       with policy validate --strict, a name in a policy matches nothing
   4    a limit refused the plan, or the pod list looks implausible; nothing of
        the plan was released
   5    another run is in progress; nothing was done

@@ -15,14 +15,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 const policyExamples = `  # Write a policy, change it, and check it
   %[1]s policy example > policy.yaml
   %[1]s policy validate policy.yaml
 
-  # Which of its patterns match nothing in this cluster?
-  %[1]s policy validate --context prod policy.yaml
+  # Which of its names match nothing in this cluster? In CI, that is exit code 3
+  %[1]s policy validate --context prod --strict policy.yaml
 
   # A schema for editors
   %[1]s policy schema > policy.schema.json`
@@ -48,6 +49,7 @@ func newPolicy(w ioStreams) *cobra.Command {
 type validateFlags struct {
 	commandFlags
 	cluster clusterFlags
+	strict  bool
 }
 
 func newValidate(w ioStreams) *cobra.Command {
@@ -65,6 +67,7 @@ func newValidate(w ioStreams) *cobra.Command {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	all.Lookup("context").Usage = "list the patterns that match nothing in the cluster of this `CONTEXT` of the kubeconfig"
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "with --context, end with exit code 3 if a name matches nothing")
 	return cmd
 }
 
@@ -86,10 +89,12 @@ func printer(name, short string, text func() ([]byte, error)) *cobra.Command {
 // validate checks policies, and prints the names of those that are valid, and warnings about them.
 // The error has the mistakes of all the others.
 func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string) error {
-	if f.cluster.client.CurrentContext == "" && (f.cluster.kubeconfig != "" || f.flags.Changed("context")) {
+	checks := f.cluster.client.CurrentContext != ""
+	if !checks && (f.cluster.kubeconfig != "" || f.flags.Changed("context") || f.strict) {
 		return ipam.BadInput(errors.New("no --context is named"), "name one to compare the policy with its cluster, or give no flag to contact nothing")
 	}
 	var errs []error
+	unchecked := false
 	for _, file := range files {
 		p, err := loadPolicy(ctx, w, file)
 		if err != nil {
@@ -100,13 +105,23 @@ func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string
 			return err
 		}
 		warnings := p.Warnings()
-		if f.cluster.client.CurrentContext != "" {
+		named := func(pattern policy.Pattern) bool { return !pattern.Everything() }
+		switch {
+		case checks:
 			unmatched, err := f.unmatched(ctx, w, file, p)
 			warnings, errs = append(warnings, unmatched...), append(errs, err)
+			if f.strict && len(unmatched) > 0 {
+				errs = append(errs, report.Partial([]error{fmt.Errorf("policy %s: names that match nothing: %d", file, len(unmatched))}))
+			}
+		case slices.ContainsFunc(p.Patterns(), named):
+			unchecked = true
 		}
 		for _, warning := range warnings {
 			fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))
 		}
+	}
+	if unchecked {
+		fmt.Fprintln(w.stderr, "names were not checked: add --context")
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ const poolsFiles = `
 type poolsFlags struct {
 	lookFlags
 	all   bool
-	top   string
+	top   []string
 	limit int
 }
 
@@ -56,15 +57,16 @@ func newPools(w ioStreams, at target) *cobra.Command {
 	flags := cmd.Flags()
 	f.add(flags)
 	flags.BoolVar(&f.all, "all", false, "list the pools of each network below it")
-	flags.StringVar(&f.top, "top", "", "also show who leaks most, by `WHAT`: "+listOf(print.Tops()))
+	flags.StringArrayVar(&f.top, "top", nil, "also show who leaks most, by `WHAT`: "+listOf(print.Tops()))
 	flags.IntVar(&f.limit, "limit", 10, "show this `NUMBER` of rows of --top, and of pools without a network unless --all is given")
 	return cmd
 }
 
 // pools runs the command, from its flags to its tables.
 func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
-	if f.top != "" && !slices.Contains(print.Tops(), f.top) {
-		return ipam.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
+	top := strings.Join(f.top, ",") // two of them are one that is unknown
+	if top != "" && !slices.Contains(print.Tops(), top) {
+		return ipam.BadInput(fmt.Errorf("--top: unknown %q", top), "use "+listOf(print.Tops()))
 	}
 	if f.limit < 1 {
 		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
@@ -73,7 +75,7 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if found == nil {
 		return err
 	}
-	options := print.Options{Format: f.output, All: f.all, Top: f.top, Limit: f.limit, Width: w.width()}
+	options := print.Options{Format: f.output, All: f.all, Top: top, Limit: f.limit, Width: w.width()}
 	options.Asking = askingOf(ctx, cluster, found, found.Waiting())
 	return errors.Join(err, print.WritePools(w.stdout, options, *found))
 }

@@ -156,8 +156,8 @@ func (d *documents) give(doc ipam.Document) error {
 	return d.take(doc)
 }
 
-// hint is for files that cannot be read: how to make readable ones.
-const hint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get -w json" printed`
+// Hint is for files that cannot be read: how to make readable ones.
+const Hint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get -w json" printed`
 
 // Dumps are the contents of files.
 type Dumps struct {
@@ -168,9 +168,10 @@ type Dumps struct {
 	Partial   string          // what a dump by ip-reaper failed with; empty if none did
 	Ledger    []byte          // in its stored form, of the latest dump by ip-reaper; empty if it has none
 	Policy    Policy          // of the latest dump by ip-reaper
+	Pods      int
 
-	server              *server
-	pods, lists, others int // pods, lists that may be of pods, and other documents
+	server        *server
+	lists, others int // lists that may be of pods, and other documents but pods
 }
 
 // Read reads the files with the stores and the pods, each once.
@@ -187,7 +188,7 @@ func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
 			return nil, ctx.Err()
 		}
 		if usage := (*ipam.InputError)(nil); err != nil && !errors.As(err, &usage) {
-			err = ipam.BadInput(err, hint)
+			err = ipam.BadInput(err, Hint)
 		}
 		if err != nil {
 			return nil, err
@@ -199,7 +200,7 @@ func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
 		}
 	}
 	// An empty list alone is of a cluster without pods. Beside anything else, the pods are missing.
-	read.HasPods = read.pods > 0 || read.lists > 0 && read.others == 0
+	read.HasPods = read.Pods > 0 || read.lists > 0 && read.others == 0
 	if read.HasPods {
 		read.server.add(ipam.Document{APIVersion: "v1", Kind: "PodList", List: true})
 	}
@@ -224,7 +225,7 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 		case doc.Is("", "List"), doc.Is("", "PodList"):
 			d.lists++
 		case doc.Is("", "Pod"):
-			d.pods++
+			d.Pods++
 		default:
 			d.others++
 		}
@@ -314,18 +315,18 @@ func Open(ctx context.Context, in io.Reader, file string) (text io.ReadCloser, n
 	return r, "stdin", nil
 }
 
-// errNoFile is the error for a device, a pipe or a socket. A device such as /dev/zero has no
-// end, and opening a pipe waits for a writer.
+// errNoFile is the error for a folder, a device, a pipe or a socket. A device such as /dev/zero has
+// no end, and opening a pipe waits for a writer.
 var errNoFile = errors.New("it is not a regular file: for a pipe, give /dev/stdin")
 
 // OpenFile opens a regular file, or one that a shell has already opened: /dev/stdin, or
 // /dev/fd/63 for a process substitution.
 func OpenFile(file string) (*os.File, error) {
 	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() && !isOpen(file) {
+	if err == nil && !info.Mode().IsRegular() && !isOpen(file) {
 		return nil, &fs.PathError{Op: "open", Path: file, Err: errNoFile}
 	}
-	return os.Open(file) // for a directory, the first read says so
+	return os.Open(file)
 }
 
 // isOpen reports whether the process was started with the file open.

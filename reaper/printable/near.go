@@ -1,6 +1,7 @@
 package printable
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -17,15 +18,27 @@ func Meant(typed string, names []string) string {
 	return ""
 }
 
-// Near returns the names nearest to a mistyped one, sorted, at most three: those that the fewest
-// edits lead to, or else those that begin with it. Letter case does not count. A name may differ
-// by one edit for every three letters, and by at most three.
+// dashes writes names as Kubernetes names objects after them: those of ranges have dashes.
+var dashes = strings.NewReplacer(".", "-", ":", "-", "/", "-")
+
+// Near returns the names nearest to a mistyped one, sorted, at most three: those that it is another
+// form of, or else those that the fewest edits lead to, or else those that begin with it. Letter case
+// does not count. Another form lacks the namespace, has other signs, or is an address or a CIDR inside.
+// A name may differ by one edit for every three letters, and by at most three.
 func Near(typed string, names []string) []string {
 	typed = strings.ToLower(typed)
+	address, _, _ := strings.Cut(typed, "/")
+	ip, _ := netip.ParseAddr(address)
+	dashed := dashes.Replace(typed)
 	most := min(3, max(1, len(typed)/3))
-	var near, begun []string
+	var forms, near, begun []string
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		lower := strings.ToLower(name)
+		around, err := netip.ParsePrefix(lower)
+		inNamespace := err != nil && dashes.Replace(lower[strings.LastIndexByte(lower, '/')+1:]) == dashed
+		if inNamespace || around.Contains(ip) || dashes.Replace(lower) == dashed {
+			forms = append(forms, name)
+		}
 		if typed != "" && strings.HasPrefix(lower, typed) {
 			begun = append(begun, name)
 		}
@@ -39,10 +52,12 @@ func Near(typed string, names []string) []string {
 			near = append(near, name)
 		}
 	}
-	if len(near) == 0 {
-		near = begun
+	for _, found := range [][]string{forms, near, begun} {
+		if len(found) > 0 {
+			return found[:min(len(found), maxMeant)]
+		}
 	}
-	return near[:min(len(near), maxMeant)]
+	return nil
 }
 
 // edits returns how many bytes must be inserted, deleted, replaced or swapped with the next one to

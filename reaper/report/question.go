@@ -212,7 +212,7 @@ func ParseQuestion(text, namespace string) (Question, error) {
 	case kind == "pod":
 		return Question{Namespace: namespace, Pod: name}, nil
 	case strings.ContainsAny(kind, ".:"): // no namespace has these
-		return Question{}, ipam.BadInput(fmt.Errorf("%s is not a CIDR", text), "")
+		return Question{Pool: text}, nil
 	case namespace != "" && namespace != kind:
 		return Question{}, ipam.BadInput(fmt.Errorf("%s is not in the namespace %s", text, namespace), "leave out -n")
 	default:
