@@ -33,7 +33,7 @@ func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 				t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
 			}
 			f.wantText(result.Stderr, fmt.Sprintf("the state namespace %q %s", namespace, says))
-			f.wantText(result.Stderr, "hint: name the one of ip-reaper with --state-namespace, or create it")
+			f.wantText(result.Stderr, "hint: name the one of ip-reaper with --state-namespace, or install it: see docs/install.md")
 		}
 		if writes := proxy.Writes(f.toReaper); readable && len(writes) > 0 {
 			t.Errorf("it writes: %q", writes)

@@ -124,24 +124,27 @@ func (c choice) unchanged(ctx context.Context, core corev1.CoreV1Interface, name
 	return nil
 }
 
-// loadPolicy reads a policy file, but at most one byte beyond policy.MaxSize. Without a file,
-// it returns the default policy.
+// loadPolicy reads a policy file. Without a file, it returns the default policy.
 func loadPolicy(ctx context.Context, w ioStreams, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil
 	}
-	var data []byte
+	p, _, err := readPolicy(ctx, w, file)
+	return p, err
+}
+
+// readPolicy reads a policy file, but at most one byte beyond policy.MaxSize, and returns its text too.
+func readPolicy(ctx context.Context, w ioStreams, file string) (p policy.Policy, data []byte, err error) {
 	text, name, err := dump.Open(ctx, w.stdin, file)
 	if err == nil {
 		defer text.Close()
 		data, err = io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
 	}
 	if err != nil {
-		return policy.Policy{}, ipam.BadInput(fmt.Errorf("policy: %w", err), "write one: "+w.name()+" policy example > policy.yaml")
+		return p, nil, ipam.BadInput(fmt.Errorf("policy: %w", err), "write one: "+w.name()+" policy example > policy.yaml")
 	}
-	p, err := policy.Load(data, plugin.Known(w.backends))
-	if err != nil {
-		return policy.Policy{}, fmt.Errorf("policy %s: %w", name, err)
+	if p, err = policy.Load(data, plugin.Known(w.backends)); err != nil {
+		err = fmt.Errorf("policy %s: %w", name, err)
 	}
-	return p, nil
+	return p, data, err
 }

@@ -202,7 +202,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		}
 	}
 	var installed func(context.Context) (policy.Policy, error)
-	if c.context != "" && o.policyFile != "" && !o.writes {
+	if c.context != "" && o.policyFile != "" && (!o.writes || o.stateOnly) {
 		installed = func(ctx context.Context) (policy.Policy, error) {
 			return readInstalled(ctx, w, c.core, c.stateIn)
 		}
@@ -242,6 +242,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		},
 		journals: state.NewJournals(c.core, c.stateIn, retention(chosen.policy)),
 		client:   c.raw,
+		core:     c.core,
 		warnings: found.caveats,
 		close:    func() {},
 	}, nil

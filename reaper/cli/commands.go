@@ -251,9 +251,12 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), cmp.Or(printable.Meant(args[0], commands), seeHelp(cmd)))
 }
 
-// files requires at least one argument.
+// files requires an argument, or several if the command takes them.
 func files(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) > 1 && !strings.Contains(cmd.Use, "..."):
+		return noArgs(cmd, args[1:])
+	case len(args) > 0:
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("%s needs a file", cmd.Name()), cmd.CommandPath()+" FILE, or - for stdin")

@@ -59,7 +59,7 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 			}
 		})
 		switch {
-		case cmd.Name() == "validate":
+		case cmd.Name() == "validate", cmd.Name() == "install":
 			cmd.ValidArgsFunction = yamlFiles
 		case !strings.Contains(cmd.Use, "FILE..."):
 			cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const policyExamples = `  # Write a policy, change it, and check it
@@ -25,13 +29,17 @@ const policyExamples = `  # Write a policy, change it, and check it
   # Which of its names match nothing in this cluster? In CI, that is exit code 3
   %[1]s policy validate --context prod --strict policy.yaml
 
+  # What would it change? Then install it
+  %[1]s policy install --context prod policy.yaml
+  %[1]s policy install --context prod policy.yaml --dry-run=false
+
   # A schema for editors
   %[1]s policy schema > policy.schema.json`
 
 func newPolicy(w ioStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
-		Short:   "Print an example of a policy, and check policies",
+		Short:   "Print an example of a policy, check policies, and install one",
 		Example: fmt.Sprintf(policyExamples, w.name()),
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -40,33 +48,43 @@ func newPolicy(w ioStreams) *cobra.Command {
 	cmd.AddCommand(
 		printer("example", "Print a policy with every field explained", func() ([]byte, error) { return policy.Example(known), nil }),
 		printer("schema", "Print the JSON schema of policies, for editors", func() ([]byte, error) { return policy.Schema(known) }),
-		newValidate(w),
+		newFiles(w, "validate FILE...", "Check policy files; with --context, against a cluster"),
+		newFiles(w, "install FILE", "Show what a policy would change, and install it if told to"),
 	)
 	return cmd
 }
 
-// validateFlags are the flags of policy validate. Without a context, it contacts nothing.
-type validateFlags struct {
+// policyFlags are the flags of policy validate and policy install.
+type policyFlags struct {
 	commandFlags
-	cluster clusterFlags
-	strict  bool
+	cluster  clusterFlags
+	strict   bool
+	installs bool
+	dryRun   bool
 }
 
-func newValidate(w ioStreams) *cobra.Command {
-	f := &validateFlags{commandFlags: commandFlags{timeout: defaultTimeout, concurrency: defaultConcurrency}}
+// newFiles is a command that checks policy files.
+func newFiles(w ioStreams, use, short string) *cobra.Command {
+	f := &policyFlags{commandFlags: commandFlags{timeout: defaultTimeout, concurrency: defaultConcurrency, stateOnly: true}}
 	cmd := &cobra.Command{
-		Use:   "validate FILE...",
-		Short: "Check policy files; with --context, against a cluster",
+		Use:   use,
+		Short: short,
 		Args:  files,
 		RunE:  func(cmd *cobra.Command, files []string) error { return validate(cmd.Context(), w, f, files) },
 	}
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.cluster.add(all)
 	f.flags, f.target = all, &f.cluster
-	for _, name := range append([]string{"context", "kubeconfig"}, clientFlags...) { // it has no use for the state
+	names := append([]string{"context", "kubeconfig"}, clientFlags...)
+	all.Lookup("context").Usage = "list the patterns that match nothing in the cluster of this `CONTEXT` of the kubeconfig"
+	if f.installs = cmd.Name() == "install"; f.installs {
+		names = append(names, "state-namespace") // validate has no use for the state
+		all.Lookup("context").Usage = "compare the policy with that of the cluster of this `CONTEXT` of the kubeconfig"
+		cmd.Flags().BoolVar(&f.dryRun, "dry-run", true, "only show what would change; --dry-run=false installs the policy")
+	}
+	for _, name := range names {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
-	all.Lookup("context").Usage = "list the patterns that match nothing in the cluster of this `CONTEXT` of the kubeconfig"
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "with --context, end with exit code 3 if a name matches nothing")
 	return cmd
 }
@@ -86,58 +104,62 @@ func printer(name, short string, text func() ([]byte, error)) *cobra.Command {
 	}
 }
 
-// validate checks policies, and prints the names of those that are valid, and warnings about them.
-// The error has the mistakes of all the others.
-func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string) error {
-	checks := f.cluster.client.CurrentContext != ""
-	if !checks && (f.cluster.kubeconfig != "" || f.flags.Changed("context") || f.strict) {
-		return ipam.BadInput(errors.New("no --context is named"), "name one to compare the policy with its cluster, or give no flag to contact nothing")
+// validate checks policies. The error has the mistakes of all of them. Without a context, it contacts
+// nothing.
+func validate(ctx context.Context, w ioStreams, f *policyFlags, files []string) error {
+	named := f.cluster.client.CurrentContext != ""
+	if !named && (f.cluster.kubeconfig != "" || f.flags.Changed("context") || f.strict || f.installs) {
+		return ipam.BadInput(errors.New("no --context is named"), "name one to compare the policy with its cluster")
 	}
+	if err := f.cluster.check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
 	var errs []error
-	unchecked := false
 	for _, file := range files {
-		p, err := loadPolicy(ctx, w, file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if _, err := fmt.Fprintf(w.stdout, "%s is valid\n", printable.Line(file)); err != nil {
-			return err
-		}
-		warnings := p.Warnings()
-		named := func(pattern policy.Pattern) bool { return !pattern.Everything() }
-		switch {
-		case checks:
-			unmatched, err := f.unmatched(ctx, w, file, p)
-			warnings, errs = append(warnings, unmatched...), append(errs, err)
-			if f.strict && len(unmatched) > 0 {
-				errs = append(errs, report.Partial([]error{fmt.Errorf("policy %s: names that match nothing: %d", file, len(unmatched))}))
-			}
-		case slices.ContainsFunc(p.Patterns(), named):
-			unchecked = true
-		}
-		for _, warning := range warnings {
-			fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))
-		}
+		errs = append(errs, f.validate(ctx, w, file, named))
 	}
-	if unchecked {
-		fmt.Fprintln(w.stderr, "names were not checked: add --context")
+	if !named {
+		fmt.Fprintln(w.stderr, "warning: names were not checked: add --context")
 	}
 	return errors.Join(errs...)
 }
 
-// unmatched says which patterns of a policy match nothing in the cluster. Nothing is known of the
-// stores on its nodes.
-func (f validateFlags) unmatched(ctx context.Context, w ioStreams, file string, p policy.Policy) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	f.policyFile = file
-	conn, err := f.connect(ctx, w, false, p, slog.New(slog.DiscardHandler))
+// validate checks a policy, and prints its name if it is valid, and warnings about it. It compares and
+// installs it if that is the command.
+func (f policyFlags) validate(ctx context.Context, w ioStreams, file string, cluster bool) error {
+	p, text, err := readPolicy(ctx, w, file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer conn.close()
-	found, err := reaper.Unmatched(ctx, conn.Options)
+	fmt.Fprintln(w.stdout, printable.Line(file)+" is valid")
+	var conn connection
+	var unmatched []string
+	if cluster {
+		f.policyFile = file
+		if conn, err = f.connect(ctx, w, f.installs, p, slog.New(slog.DiscardHandler)); err != nil {
+			return err
+		}
+		defer conn.close()
+		unmatched, err = conn.unmatched(ctx, w)
+	}
+	for _, warning := range append(p.Warnings(), unmatched...) {
+		fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))
+	}
+	if f.strict && len(unmatched) > 0 {
+		return errors.Join(err, report.Partial([]error{fmt.Errorf("policy %s: names that match nothing: %d", file, len(unmatched))}))
+	}
+	if f.installs {
+		return conn.install(ctx, w, file, text, f.dryRun)
+	}
+	return err
+}
+
+// unmatched says which patterns of the policy match nothing in the cluster. Nothing is known of the
+// stores on its nodes.
+func (c connection) unmatched(ctx context.Context, w ioStreams) ([]string, error) {
+	found, err := reaper.Unmatched(ctx, c.Options)
 	var says []string
 	for _, u := range found {
 		onNodes := func(b plugin.Plugin) bool { return b.Scope == plugin.Node && u.Matches(b.Name) }
@@ -146,4 +168,40 @@ func (f validateFlags) unmatched(ctx context.Context, w ioStreams, file string, 
 		}
 	}
 	return says, err
+}
+
+// install prints how the plan of a policy differs from that of the installed one, and installs the text
+// unless that is a dry run. A partial or a refused plan is no reason not to.
+func (c connection) install(ctx context.Context, w ioStreams, file string, text []byte, dryRun bool) error {
+	had, version, err := state.InstalledPolicy(ctx, c.core, c.StateNamespace)
+	if err != nil {
+		return err
+	}
+	says := "ConfigMap " + c.StateNamespace + "/" + state.PolicyName
+	if bytes.Equal(had, text) {
+		_, err := fmt.Fprintln(w.stdout, "nothing changes: "+says+" has this policy")
+		return err
+	}
+	o := c.Options
+	o.Policy.DryRun, o.Installed = new(true), c.installed
+	found, err := reaper.Run(ctx, o)
+	err = errors.Join(err, print.Write(w.stdout, print.Options{Format: "table", Quiet: true}, found))
+	if by := found.Comparison; by != nil && by.Missing != "" {
+		fmt.Fprintln(w.stdout, by)
+	}
+	if !slices.Contains([]int{exitDone, exitPartial, exitLimit}, exitCode(ctx, err)) {
+		return err
+	}
+	if dryRun {
+		c.PolicyFile = ""
+		says = "nothing was written; write it with: " + c.runInfo().Command("policy install", file, "--dry-run=false")
+	} else if wrote := state.InstallPolicy(ctx, c.core, c.StateNamespace, version, string(text)); apierrors.IsConflict(wrote) {
+		return fmt.Errorf("%s changed meanwhile, and nothing was written: look again", says)
+	} else if wrote != nil {
+		return wrote
+	} else {
+		says += " has this policy now"
+	}
+	fmt.Fprintln(w.stdout, says)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -58,9 +59,10 @@ type connection struct {
 
 	policy   dump.Policy // the installed one, if it was read
 	journals storedJournals
-	client   rest.Interface // see kube.RawClient; nil on a node
-	warnings []string       // those of the caveats that are about where the state is
-	close    func()         // closes what the connection has opened
+	client   rest.Interface         // see kube.RawClient; nil on a node
+	core     corev1.CoreV1Interface // of the same; nil on a node
+	warnings []string               // those of the caveats that are about where the state is
+	close    func()                 // closes what the connection has opened
 }
 
 // storedJournals are the journals of earlier runs, and that of this one.

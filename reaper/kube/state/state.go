@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -64,7 +65,7 @@ func ClusterUID(ctx context.Context, core corev1client.NamespacesGetter) (string
 
 func noNamespace(name, state string, cause error) error {
 	return ipam.BadInput(ipam.Worded(fmt.Sprintf("the state namespace %q %s", name, state), cause),
-		"name the one of ip-reaper with --state-namespace, or create it")
+		"name the one of ip-reaper with --state-namespace, or install it: see docs/install.md")
 }
 
 // inNamespace returns the error of a write to the state namespace: an *ipam.InputError if that
@@ -137,6 +138,14 @@ func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, na
 			"apply the manifests again; a dry run takes a policy of yours with --policy FILE")
 	}
 	return []byte(policy), cm.ResourceVersion, nil
+}
+
+// InstallPolicy makes a text the installed policy, if the ConfigMap still has the version, or if there is
+// still none for an empty one: otherwise the error is a conflict. Nothing else in the ConfigMap changes.
+func InstallPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace, version, text string) error {
+	cm := applycorev1.ConfigMap(PolicyName, namespace).WithResourceVersion(version).WithData(map[string]string{policyKey: text})
+	_, err := core.ConfigMaps(namespace).Apply(ctx, cm, metav1.ApplyOptions{FieldManager: "ip-reaper", Force: version != ""})
+	return inNamespace(err, namespace)
 }
 
 // PolicyVersion returns the version of the ConfigMap of the installed policy, of which it reads only
