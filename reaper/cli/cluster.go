@@ -220,6 +220,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 				Cluster:        c.config.Host,
 				Kubeconfig:     f.kubeconfig,
 				Context:        c.context,
+				KnownAs:        w.env("CLUSTER_CONTEXT"),
 				ClientFlags:    given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
 				By:             c.startedBy(w),
 				StateNamespace: c.stateIn,

@@ -78,6 +78,9 @@ type Origin struct {
 	// Context is the kubeconfig context; empty inside a cluster and for files.
 	Context string `json:"context,omitempty"`
 
+	// KnownAs is the context that people have for the cluster of a run inside it; empty if nobody has said so.
+	KnownAs string `json:"-"`
+
 	// ClientFlags are the words of the other flags that say who asks which API server, such as --as
 	// jane, for the commands that people type next. kubectl has the same flags.
 	ClientFlags []string `json:"-"`

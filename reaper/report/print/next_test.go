@@ -22,9 +22,9 @@ func TestWhatToDoNext(t *testing.T) {
 		until    = "Wait until 2026-03-01T13:01:00Z, when a run releases the first of what waits: "
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
-		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
+		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context CONTEXT 10.0.0.9  # CONTEXT: the one for https://10.0.0.1:6443`
 		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17  # CONTEXT: the one for https://10.0.0.1:6443`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	waiting := func(due *time.Time, wait time.Duration) report.Entry {
