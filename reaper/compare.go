@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -22,7 +23,7 @@ func (r *run) compare(n *round) *report.Comparison {
 		err = errors.New("they differ in backends, which says what is listed")
 	}
 	if err != nil {
-		return &report.Comparison{Missing: printable.Error(err), Changes: []report.Change{}}
+		return &report.Comparison{Missing: printable.Error(err), NotInstalled: errors.Is(err, ipam.ErrNotInstalled), Changes: []report.Change{}}
 	}
 	verdicts := r.judge(n.now, p, n.stock, n.ledger)
 	plan := judge.PlanOf(verdicts, n.inventory, r.earlier.spent).Select(n.selection.Of(verdicts.Decisions))

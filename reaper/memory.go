@@ -107,6 +107,7 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 		r.logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
 		return true
 	case err != nil:
+		r.unsaved = true
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
 		return false
 	}

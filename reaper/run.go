@@ -69,6 +69,9 @@ type run struct {
 	saved  ledger.Run    // this run, as the stored ledger has it
 	lasts  bool          // a ledger is stored, so the times of the report outlast the run
 	guard  *guard        // of the releases of the round
+
+	denied  bool // see report.RunInfo
+	unsaved bool
 }
 
 // earlierRounds are what the rounds of a run leave to the next one.
@@ -323,6 +326,11 @@ func (r *run) report() report.Report {
 	info := r.info
 	info.FinishedAt = r.Now().UTC()
 	info.Memory, info.LedgerUnread = r.lasts, !n.ledgerRead
+	info.Barred = info.Barred || r.checkClock() != nil
+	info.Denied, info.Unsaved = r.denied, r.unsaved
+	if info.DryRun && slices.ContainsFunc(n.attempts, func(a *attempt) bool { return !a.decision.KnownTo(r.stored) }) {
+		info.Forgets.Duration = r.MaxWait
+	}
 	info.Caveats = r.caveats
 	outcomes := make(map[int]report.Done, len(n.attempts))
 	for _, a := range n.attempts {
@@ -341,7 +349,8 @@ func (r *run) report() report.Report {
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
 		ProtectedBy: n.protectedBy, Earlier: r.earlier.released, Found: n.found, Comparison: n.comparison, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
-			return r.lasts && d.KnownTo(r.stored)
+			released := d.Verdict == judge.Orphaned && !info.DryRun
+			return r.lasts && (released || d.KnownTo(r.stored))
 		},
 	})
 }

@@ -27,7 +27,8 @@ type choice struct {
 	caveat    string // why it is the default instead of the installed one
 	text      []byte // of the installed one, if that was read; nil if there is none
 	version   string // of its ConfigMap
-	missing   bool   // the command writes, and none is installed in the state namespace
+	missing   bool   // none is installed in the state namespace
+	unread    bool   // the installed one could not be read
 }
 
 // choosePolicy chooses between the policy of the file and the installed one, which counts without a
@@ -43,7 +44,7 @@ type choice struct {
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	name := namespace + "/" + state.PolicyName
 	text, version, err := state.InstalledPolicy(ctx, core, namespace)
-	chosen := choice{policy: o.policy, text: text, version: version, missing: text == nil && o.writes}
+	chosen := choice{policy: o.policy, text: text, version: version, missing: err == nil && text == nil}
 	switch {
 	case ctx.Err() != nil:
 		return chosen, ctx.Err()
@@ -53,6 +54,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		return chosen, ipam.BadInput(fmt.Errorf("nothing is written: the installed policy could not be read: %w", err),
 			fmt.Sprintf("the Role ip-reaper-operator may get configmaps %s in namespace %s", state.PolicyName, namespace))
 	case err != nil:
+		chosen.unread = true
 		chosen.caveat = "the installed policy could not be read, so the built-in defaults apply: " + printable.Error(err)
 		return chosen, nil
 	case text == nil && o.policyFile == "":
@@ -85,12 +87,12 @@ func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGette
 	case err != nil:
 		return policy.Policy{}, err
 	case text == nil:
-		return policy.Policy{}, fmt.Errorf("namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+		return policy.Policy{}, fmt.Errorf("ConfigMap %s/%s is %w", namespace, state.PolicyName, ipam.ErrNotInstalled)
 	}
 	return policy.Load(text, plugin.Known(w.backends))
 }
 
-// mayBeElsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
+// mayBeElsewhere returns the error of a command that writes and finds no installed policy, if ip-reaper
 // has its state in another namespace, as the warnings say, or may have: the policy may be there.
 func (c choice) mayBeElsewhere(warnings []string, unread error) error {
 	if !c.missing || len(warnings) == 0 && unread == nil {

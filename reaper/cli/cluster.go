@@ -189,8 +189,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return connection{}, err
 	}
 	found := c.foundState()
-	if err = cmp.Or(found.err, chosen.mayBeElsewhere(found.caveats, found.unread)); err != nil {
-		return connection{}, err
+	elsewhere := chosen.mayBeElsewhere(found.caveats, found.unread)
+	if found.err != nil || o.writes && elsewhere != nil {
+		return connection{}, cmp.Or(found.err, elsewhere)
 	}
 	caveats := slices.Clone(found.caveats)
 	if chosen.caveat != "" && !found.none { // no policy is in a namespace that does not exist
@@ -219,10 +220,12 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 				Cluster:        c.config.Host,
 				Kubeconfig:     f.kubeconfig,
 				Context:        c.context,
+				KnownAs:        w.env("CLUSTER_CONTEXT"),
 				ClientFlags:    given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
 				By:             c.startedBy(w),
 				StateNamespace: c.stateIn,
 				NoState:        found.none,
+				Barred:         chosen.unread || elsewhere != nil,
 			},
 			Policy:          chosen.policy,
 			PolicyInstalled: chosen.installed,

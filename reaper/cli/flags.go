@@ -86,7 +86,7 @@ func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p p
 	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
 	c.PolicyFile = f.policyFile
 	c.Elsewhere = elsewhere(w, f.target.scope(), c.Policy)
-	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
+	c.Now, c.Logger, c.Timeout = w.now, logger, f.timeout
 	return c, err
 }
 
@@ -300,6 +300,9 @@ func (o *overrides) check() error {
 	return nil
 }
 
+// termNames are the flags by which a run decides, besides the policy.
+var termNames = []string{"grace-period", "min-age", "release-restored", "unsafe-ignore-limit", "accept-new-store"}
+
 // apply changes the policy.
 func (o *overrides) apply(p *policy.Policy) {
 	if o.flags.Changed("dry-run") {
@@ -316,7 +319,10 @@ func (o *overrides) apply(p *policy.Policy) {
 	}
 }
 
-// runCommand returns the words of a run on the same target, with the same policy, and with more of
+// filterNames are the flags of filterFlags that narrow a run.
+var filterNames = []string{"namespace", "exclude-namespace", "pod", "node", "pool", "ip", "backend"}
+
+// runCommand returns the words of a run on the same target, with the same policy and terms, and with more of
 // the flags if they were given. On a cluster, a run that writes requires the context.
 func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string) []string {
 	words := append(strings.Fields(w.name()), "run")
@@ -328,7 +334,7 @@ func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string)
 		words = append(words, "--context", run.Context)
 	}
 	words = append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
-	return append(words, strings.Fields(joinFlags(f.flags, "grace-period", "min-age"))...)
+	return append(words, strings.Fields(joinFlags(f.flags, termNames...))...)
 }
 
 // given returns those of the flags that were given, as words: the flag, then its value.
@@ -351,11 +357,11 @@ func given(flags *pflag.FlagSet, names ...string) (words []string) {
 	return words
 }
 
-// joinFlags returns those of the flags that were given as they are typed.
+// joinFlags returns those of the flags that were given as they are typed, those for yes or no without a value.
 func joinFlags(flags *pflag.FlagSet, names ...string) string {
 	var words []string
 	for flag := range slices.Chunk(given(flags, names...), 2) {
-		words = append(words, strings.Join(flag, "="))
+		words = append(words, strings.TrimSuffix(strings.Join(flag, "="), "=true"))
 	}
 	return strings.Join(words, " ")
 }

@@ -63,6 +63,7 @@ func Main(plugins []plugin.Plugin) int {
 		backends: plugins,
 		kubelets: cri.KubeletPods(),
 
+		now:         time.Now,
 		sleep:       sleep,
 		firstAnswer: firstAnswer,
 	}, args)
@@ -108,7 +109,9 @@ type ioStreams struct {
 	backends []plugin.Plugin
 	kubelets []string // see cri.Cluster
 
-	// sleep waits for the next run of --every. It returns an error if ctx ends first.
+	now func() time.Time // by which runs judge
+
+	// sleep waits for the next run of --every, and for grace periods. It returns an error if ctx ends first.
 	sleep func(ctx context.Context, d time.Duration) error
 
 	// firstAnswer is how long the program waits for the first answer of an API server.

@@ -179,10 +179,10 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Selection, o.Shown = selection, f.shown(w) && !f.out.quiet
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
-	o.Overrides = joinFlags(f.flags, "grace-period", "min-age", "release-restored", "unsafe-ignore-limit", "accept-new-store")
+	o.Overrides = joinFlags(f.flags, termNames...)
 	o.Ending = ending(ctx)
 	if f.wait > 0 {
-		o.Sleep, o.MaxWait = sleep, f.wait
+		o.Sleep, o.MaxWait = w.sleep, f.wait
 	}
 	if w.terminal && !f.out.quiet {
 		o.Progress = w.progress
@@ -191,10 +191,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = o.Ending(runErr)
-	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "ip", "backend")
-	if f.wait > 0 {
-		printing.Run = append(printing.Run, "--wait="+policy.Duration{Duration: f.wait}.String())
-	}
+	printing.Run = runCommand(w, f.commandFlags, found.Run, filterNames...)
 	var printErr error
 	mistyped := isMistake(runErr) && len(found.Result.Refused) == 0 // then nothing was judged
 	if !mistyped {

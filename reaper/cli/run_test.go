@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -66,7 +67,7 @@ func leadToAddress(t *testing.T, address string) []string {
 func streams(out, errs *bytes.Buffer) ioStreams {
 	return ioStreams{
 		environ: func() []string { return nil }, env: func(string) string { return "" },
-		stdin: strings.NewReader(""), stdout: out, stderr: &oneAtATime{w: errs}, backends: backends.All(), firstAnswer: firstAnswer,
+		stdin: strings.NewReader(""), stdout: out, stderr: &oneAtATime{w: errs}, backends: backends.All(), now: time.Now, sleep: sleep, firstAnswer: firstAnswer,
 	}
 }
 

@@ -266,7 +266,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Chdir(ts.MkAbs(".")))
 	var stdout, stderr bytes.Buffer
 	w := streams(&stdout, &stderr)
-	w.env, w.sleep = ts.Getenv, sleep
+	w.env = ts.Getenv
 	w.environ = func() (all []string) {
 		names, _ := ts.Value(variablesKey{}).([]string)
 		for _, name := range names {

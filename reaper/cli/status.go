@@ -86,7 +86,7 @@ func lookOnce(ctx context.Context, w ioStreams, f lookFlags) error {
 	if found == nil {
 		return lookErr
 	}
-	o := print.Options{Format: f.output, Width: w.width(), Run: runCommand(w, f.commandFlags, found.Run)}
+	o := print.Options{Format: f.output, Width: w.width(), Run: runCommand(w, f.commandFlags, found.Run, filterNames...)}
 	o.Asking = askingOf(ctx, cluster, found, found.Waiting())
 	return errors.Join(lookErr, print.WriteStatus(w.stdout, o, *found, schedulesOf(ctx, conn)))
 }

@@ -103,7 +103,7 @@ func (s Subject) typed(template string) string {
 		case word == "{only}":
 			words = append(words, s.only()...)
 		default:
-			words = append(words, word)
+			words = printable.Replaced(words, word)
 		}
 	}
 	if slices.Contains(words, "") {

@@ -63,9 +63,10 @@ func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
 }
 
 // KnownTo reports whether the ledger has the time of the decision: since when its allocation has been
-// ownerless, if it waits.
+// ownerless, if it waits, or has waited.
 func (d *Decision) KnownTo(l ledger.Ledger) bool {
-	return d.Verdict != Suspected || l.Knows(d.Allocation, d.present)
+	waited := d.Verdict == Orphaned && d.remembered
+	return d.Verdict != Suspected && !waited || l.Knows(d.Allocation, d.present)
 }
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store

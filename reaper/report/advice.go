@@ -1,23 +1,24 @@
 package report
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// currentContext stands for the context that a run inside a cluster does not know. It is
-// safe: a journal is found by the ID of its run, which no other cluster has.
-const currentContext = `"$(kubectl config current-context)"`
+// someContext stands for a context that the program does not know. No command is for whichever is current.
+const someContext = "CONTEXT"
 
 // Command returns a command where the run was, ready to be pasted into an operator's shell: on the node,
 // if the run was about a node.
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called as a plugin there. So its command leaves out the file, and names the
-// plugin.
+// plugin. If it does not know the context either, a comment says for which cluster one is to be chosen.
 func (r RunInfo) Command(command string, args ...string) string {
 	var words []string
+	comment := ""
 	add := func(flag, value string) {
 		if value != "" {
 			words = append(words, flag, value)
@@ -30,7 +31,10 @@ func (r RunInfo) Command(command string, args ...string) string {
 		add("--state-dir", r.StateDir)
 	case r.Context == "":
 		program = "kubectl ip-reaper"
-		command += " --context " + currentContext
+		add("--context", cmp.Or(r.KnownAs, someContext))
+		if r.KnownAs == "" {
+			comment = "  # CONTEXT: the one for " + r.Cluster
+		}
 	default:
 		add("--context", r.Context)
 		add("--kubeconfig", r.Kubeconfig)
@@ -46,7 +50,7 @@ func (r RunInfo) Command(command string, args ...string) string {
 	if words = append(words, args...); len(words) > 0 {
 		typed = append(typed, printable.Typed(words...))
 	}
-	return strings.Join(typed, " ")
+	return strings.Join(typed, " ") + comment
 }
 
 // Kubectl returns the flags with which kubectl contacts the cluster of the run.

@@ -11,7 +11,6 @@ import (
 // Promise 10: an operator pastes the command, and it finds the journal.
 func TestUndoIsAWholeCommand(t *testing.T) {
 	const id = "20261120-150405-ABCDEF"
-	inCluster := `kubectl ip-reaper restore --context "$(kubectl config current-context)" --run ` + id
 	for _, tt := range []struct {
 		name string
 		run  report.RunInfo
@@ -33,8 +32,11 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 			ID: id, Origin: report.Origin{Program: "ip-reaper", Context: "c", StateNamespace: "ours"}, Policy: report.PolicyInfo{Installed: "ours/ip-reaper-policy"},
 		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
 		{"of a pod", report.RunInfo{
-			ID: id, Origin: report.Origin{Program: "ip-reaper", StateNamespace: "ip-reaper"}, Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
-		}, inCluster},
+			ID: id, Origin: report.Origin{Program: "ip-reaper", Cluster: "https://10.96.0.1:443", StateNamespace: "ip-reaper"}, Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
+		}, "kubectl ip-reaper restore --context CONTEXT --run " + id + "  # CONTEXT: the one for https://10.96.0.1:443"},
+		{"of a pod whose installation names the context", report.RunInfo{
+			ID: id, Origin: report.Origin{Program: "ip-reaper", Cluster: "https://10.96.0.1:443", KnownAs: "prod eu", StateNamespace: "ip-reaper"},
+		}, "kubectl ip-reaper restore --context 'prod eu' --run " + id},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, tt.run.Command("restore", "--run", id)); diff != "" {

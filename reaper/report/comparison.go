@@ -14,7 +14,8 @@ import (
 // installed policy, in the same round.
 type Comparison struct {
 	// Missing says why there is nothing to compare with; empty if there is.
-	Missing string `json:"missing,omitempty"`
+	Missing      string `json:"missing,omitempty"`
+	NotInstalled bool   `json:"-"` // there is no installed policy
 
 	// Refused has every limit of the installed policy that its plan is over.
 	Refused []judge.Refusal `json:"refused,omitempty"`

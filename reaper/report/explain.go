@@ -301,8 +301,8 @@ func (r Report) incomplete() bool {
 func (r Report) subject(e Entry, command []string) judge.Subject {
 	kubectl := r.Run.Kubectl()
 	if r.Run.Place() == "" { // files are of some cluster, and none of these commands is for whichever is current
-		kubectl = append(kubectl, "--context", "CONTEXT")
-		command = append(slices.Clone(command), "--context", "CONTEXT")
+		kubectl = append(kubectl, "--context", someContext)
+		command = append(slices.Clone(command), "--context", someContext)
 	}
 	noState := ""
 	if r.Run.NoState {

@@ -81,6 +81,9 @@ type Origin struct {
 	// Context is the kubeconfig context; empty inside a cluster and for files.
 	Context string `json:"context,omitempty"`
 
+	// KnownAs is the context that people have for the cluster of a run inside it; empty if nobody has said so.
+	KnownAs string `json:"-"`
+
 	// ClientFlags are the words of the other flags that say who asks which API server, such as --as
 	// jane, for the commands that people type next. kubectl has the same flags.
 	ClientFlags []string `json:"-"`
@@ -93,6 +96,9 @@ type Origin struct {
 
 	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
 	NoState bool `json:"noState,omitempty"`
+
+	// Barred is set if nothing may be written, as long as the installed policy or the clock is as it is.
+	Barred bool `json:"-"`
 
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
@@ -113,6 +119,14 @@ type RunInfo struct {
 
 	// LedgerUnread is set unless the ledger was read.
 	LedgerUnread bool `json:"-"`
+
+	// Denied is set if the run had no right to release what was due, and Unsaved if it could not save the ledger.
+	Denied  bool `json:"-"`
+	Unsaved bool `json:"-"`
+
+	// Forgets is the longest wait of a dry run in which something became due only by what it saw and did not save; 0
+	// otherwise.
+	Forgets policy.Duration `json:"-"`
 
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`

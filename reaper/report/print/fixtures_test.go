@@ -64,7 +64,7 @@ func fullReport() report.Report {
 			Note: "shown by pod default/web-9", Outcome: report.Kept,
 			Evidence: []judge.Evidence{{Source: "pod status", Says: "pod default/web-9 shows the address"}}},
 		{Backend: pools, Pool: pool, Key: "6", IP: "172.18.178.198", Owner: owner("web-2"), Verdict: judge.Suspected, Reason: judge.PodAbsent,
-			FirstSeen: &seen, Due: &later, Wait: 2 * time.Minute, Outcome: report.Kept, Evidence: []judge.Evidence{
+			FirstSeen: &seen, Due: &later, Wait: 2 * time.Minute, Outcome: report.Kept, Address: &report.Address{Fate: report.Waiting}, Evidence: []judge.Evidence{
 				{Source: "list of pods", Says: "the pod does not exist"}, {Source: "policy", Says: "the grace period is 15m"},
 			}},
 		{Backend: pools, Pool: pool, Key: "7", IP: "172.18.178.199", Owner: owner("web-3"), Verdict: judge.Orphaned, Reason: judge.PodAbsent,

@@ -111,7 +111,7 @@ func Write(w io.Writer, o Options, r report.Report) error {
 		r = r.Brief()
 	}
 	v := viewOf(r, o.All)
-	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run)
+	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run, ipOnPage)
 	if r.Summary.Released > 0 {
 		v.undo = undoOn(r.Run)
 	}

@@ -28,12 +28,15 @@ var (
 	styles  = []string{"page.css", "parts.css"}
 )
 
+// ipOnPage is what the script of the page replaces with an address.
+const ipOnPage = "ADDRESS"
+
 // pageData is what the script of the page reads.
 type pageData struct {
 	BottomLine string         `json:"bottomLine"`
 	Conclusion string         `json:"conclusion"`
 	Next       []judge.Remedy `json:"next"`    // what to do next, and the commands to type
-	Explain    string         `json:"explain"` // a command that explains the address appended to it
+	Explain    string         `json:"explain"` // a command that explains the address in place of ipOnPage
 	States     string         `json:"states"`  // one letter for each entry of the report
 	Report     any            `json:"report"`  // as printJSON prints it
 

@@ -18,30 +18,43 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 	advise := func(says, command string) {
 		next = append(next, judge.Remedy{Says: says, Command: command})
 	}
-	repeat := func(flags ...string) string { return printable.Typed(slices.Concat(again, flags)...) }
-	// A run in a cluster is repeated by what started it, not by a person who types.
-	repeatable := len(again) > 0 && !r.Run.NoState && r.Run.Context+r.Run.Node != "" && !r.Run.Policy.Piped()
+	repeat := func(flags ...string) string { return printable.Typed(printable.Replaced(again, flags...)...) }
+	// A run in a cluster is repeated by what started it, not by a person who types. What a limit refuses, it refuses
+	// again.
+	repeatable := len(again) > 0 && !r.Run.NoState && r.Run.Context+r.Run.Node != "" && !r.Run.Policy.Piped() && len(r.Result.Refused) == 0
 	if found := r.Leaked; found != nil {
 		// What writes goes by the installed policy, not by a file that differs.
-		byFile := r.Comparison != nil && r.Comparison.Missing == ""
-		if repeatable && !byFile && found.Due > 0 && len(r.Result.Refused) == 0 {
+		byFile := r.Comparison != nil && !r.Comparison.NotInstalled
+		writable := repeatable && !r.Run.Barred && !r.Run.LedgerUnread && !byFile
+		switch wait := r.Run.Forgets; {
+		case !writable || r.Run.Denied || found.Due == 0:
+		case wait.Duration > 0:
+			advise("Release what is due, and what is by then (needs the right to release; it looks twice again, which takes a minute or more)",
+				repeat("--wait="+wait.String(), "--dry-run=false"))
+		default:
 			advise("Release what is due (needs the right to release)", repeat("--dry-run=false"))
 		}
-		if repeatable && found.Waiting > 0 && !r.Run.Memory {
+		remembers := writable && !r.Run.Unsaved
+		if remembers && found.Waiting > 0 && !r.Run.Memory {
 			advise("Remember what waits, so that its grace period can end (needs the right to write the ledger)", repeat("--remember", "--dry-run"))
 		}
-		if repeatable && found.Waiting > 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
-			switch wait, due := soonest(r.Entries); {
-			case wait > 0:
-				advise("Look twice, at least a minute apart, in place of the grace period",
-					repeat("--grace-period=60s", fmt.Sprintf("--wait=%.0fm", wait.Minutes()), "--dry-run"))
+		if repeatable && found.Waiting > 0 && r.Run.Forgets.Duration == 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
+			switch wait, n, due := soonest(r.Entries); {
+			case n > 0:
+				says := fmt.Sprintf("Look twice, at least a minute apart, in place of the grace period, for %d of %d that wait", n, found.Waiting)
+				flags := []string{"--grace-period=60s", fmt.Sprintf("--wait=%.0fm", wait.Minutes()), "--dry-run"}
+				if remembers {
+					says += " (needs the right to write the ledger)"
+					flags = append(flags, "--remember")
+				}
+				advise(says, repeat(flags...))
 			case due != nil:
 				advise("Wait until "+judge.Stamp(*due)+", when a run releases the first of what waits", "")
 			}
 		}
 		if len(found.HeldBy) > 0 && r.Run.Place() != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
-				return e.Leaked && e.IP != "" && e.Verdict == judge.Held && e.Reason == found.HeldBy[0].Reason
+				return e.Address != nil && e.Address.Fate.Status() == report.Held && e.Address.Reason == found.HeldBy[0].Reason
 			}); i >= 0 {
 				held := r.Entries[i].IP
 				advise(fmt.Sprintf("Ask why an address is held, here %s (%s)", held, found.HeldBy[0].Reason.Words()), explainOn(r.Run, held))
@@ -55,21 +68,33 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 	return next
 }
 
-// soonest returns how long a run that looks twice has to wait until it releases the first of what waits, 0
-// if that is too long, and when a run releases that after its grace period; nil if none has begun.
-func soonest(entries []report.Entry) (wait time.Duration, due *time.Time) {
-	for _, e := range entries {
-		if e.Verdict != judge.Suspected {
+// soonest returns how long a run that looks twice has to wait until the first of what waits is due, and how many addresses
+// are by then: 0 if that is too long. due is when one is after its grace period; nil if none has begun.
+func soonest(entries []report.Entry) (wait time.Duration, n int, due *time.Time) {
+	var waits []time.Duration
+	for a, allocations := range report.Addresses(entries) {
+		if a.Fate != report.Waiting {
 			continue
 		}
-		if e.Wait > 0 && (wait == 0 || e.Wait < wait) {
-			wait = e.Wait
+		var longest time.Duration
+		late := false
+		for _, e := range allocations {
+			if e.Due != nil && (due == nil || e.Due.Before(*due)) {
+				due = e.Due
+			}
+			late = late || e.Fate() == report.Waiting && e.Wait == 0
+			longest = max(longest, e.Wait)
 		}
-		if e.Due != nil && (due == nil || e.Due.Before(*due)) {
-			due = e.Due
+		if !late {
+			waits = append(waits, longest)
 		}
 	}
-	return wait, due
+	if len(waits) == 0 {
+		return 0, 0, due
+	}
+	slices.Sort(waits)
+	n, _ = slices.BinarySearch(waits, waits[0]+1)
+	return waits[0], n, due
 }
 
 // waitsOf says which unreachable nodes hold addresses, and how to look at the first of them before it is

@@ -16,15 +16,20 @@ import (
 func TestWhatToDoNext(t *testing.T) {
 	const (
 		release  = "Release what is due (needs the right to release): ip-reaper run --context prod --node 'worker 7' --dry-run=false"
-		twice    = "Look twice, at least a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=6m --dry-run"
+		again    = "Release what is due, and what is by then (needs the right to release; it looks twice again, which takes a minute or more): ip-reaper run --context prod --node 'worker 7' --wait=2m --dry-run=false"
+		twice    = "Look twice, at least a minute apart, in place of the grace period, for 2 of 4 that wait (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=6m --dry-run --remember"
+		dryTwice = "Look twice, at least a minute apart, in place of the grace period, for 2 of 4 that wait: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=6m --dry-run"
 		until    = "Wait until 2026-03-01T13:01:00Z, when a run releases the first of what waits: "
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
-		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
+		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context CONTEXT 10.0.0.9  # CONTEXT: the one for https://10.0.0.1:6443`
 		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17  # CONTEXT: the one for https://10.0.0.1:6443`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
+	waiting := func(due *time.Time, wait time.Duration) report.Entry {
+		return report.Entry{Verdict: judge.Suspected, Due: due, Wait: wait, Address: &report.Address{Fate: report.Waiting}}
+	}
 	hour, later := noon.Add(61*time.Minute), noon.Add(2*time.Hour)
 	for _, tt := range []struct {
 		name   string
@@ -34,13 +39,21 @@ func TestWhatToDoNext(t *testing.T) {
 		{"a dry run", func(*report.Report) {}, []string{release, twice, explain, worker}},
 		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, twice, explain, worker}},
 		{"what waits waits for long", func(r *report.Report) {
-			r.Entries = append(r.Entries[:2], report.Entry{Verdict: judge.Suspected, Due: &hour}, report.Entry{Verdict: judge.Suspected, Due: &later})
+			r.Entries = append(r.Entries[:2], waiting(&hour, 0), waiting(&later, 0))
 		}, []string{release, until, explain, worker}},
 		{"what waits waits for long, without a memory", func(r *report.Report) {
-			r.Run.Memory, r.Entries = false, append(r.Entries[:2], report.Entry{Verdict: judge.Suspected})
+			r.Run.Memory, r.Entries = false, append(r.Entries[:2], waiting(nil, 0))
 		}, []string{release, remember, explain, worker}},
 		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, twice, explain, worker, undo}},
-		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{twice, explain, worker}},
+		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{explain, worker}},
+		{"what is due is so only for this run", func(r *report.Report) { r.Run.Forgets.Duration = 2 * time.Minute }, []string{again, explain, worker}},
+		{"the right to release is missing", func(r *report.Report) { r.Run.Denied = true }, []string{twice, explain, worker}},
+		{"the ledger could not be saved", func(r *report.Report) { r.Run.Memory, r.Run.Unsaved = false, true }, []string{release, dryTwice, explain, worker}},
+		{"nothing may be written", func(r *report.Report) { r.Run.Memory, r.Run.Barred = false, true }, []string{dryTwice, explain, worker}},
+		{"the ledger could not be read", func(r *report.Report) { r.Run.Memory, r.Run.LedgerUnread = false, true }, []string{dryTwice, explain, worker}},
+		{"a file in place of the installed policy", func(r *report.Report) { r.Run.Memory, r.Comparison = false, &report.Comparison{} }, []string{dryTwice, explain, worker}},
+		{"a file, and the installed policy is unknown", func(r *report.Report) { r.Comparison = &report.Comparison{Missing: "forbidden"} }, []string{dryTwice, explain, worker}},
+		{"a file, and no policy is installed", func(r *report.Report) { r.Comparison = &report.Comparison{Missing: "none", NotInstalled: true} }, []string{release, twice, explain, worker}},
 		{"a short grace period", func(r *report.Report) { r.Run.Policy.GracePeriod.Duration = time.Minute }, []string{release, explain, worker}},
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
@@ -52,14 +65,14 @@ func TestWhatToDoNext(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := emptyReport()
 			r.Run.Program, r.Run.Policy.GracePeriod.Duration = "ip-reaper", time.Hour
-			r.Leaked = &report.Leaked{Total: 4, Due: 2, Waiting: 1, Held: 4, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 1}}}
+			r.Leaked = &report.Leaked{Total: 4, Due: 2, Waiting: 4, Held: 4, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 1}}}
 			r.Entries = []report.Entry{
 				{IP: "10.0.0.8", Verdict: judge.Held, Reason: judge.NotPodOwned},
 				{IP: "10.0.0.9", Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true,
 					Address: &report.Address{Fate: report.Held, Reason: judge.NodeUnreachable}, Evidence: []judge.Evidence{{Source: "node worker-17", Says: "it is not ready"}}},
 			}
-			for _, wait := range []time.Duration{0, 7 * time.Minute, 6 * time.Minute} {
-				r.Entries = append(r.Entries, report.Entry{Verdict: judge.Suspected, Due: &hour, Wait: wait})
+			for _, wait := range []time.Duration{0, 6 * time.Minute, 7 * time.Minute, 6 * time.Minute} {
+				r.Entries = append(r.Entries, waiting(&hour, wait))
 			}
 			tt.change(&r)
 			var again []string
@@ -83,7 +96,7 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
 	const want = "\nRelease what is due (needs the right to release)\n  $ ip-reaper run --dry-run=false\n" +
-		"Look twice, at least a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n" +
+		"Look twice, at least a minute apart, in place of the grace period, for 1 of 1 that wait (needs the right to write the ledger)\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run --remember\n" +
 		"Undo the releases of this run\n  $ ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)

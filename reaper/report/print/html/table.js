@@ -164,7 +164,7 @@ function detailsOf({ e, state, pod, others = [] }) {
     ['Due', e.due && `${clock(e.due)} (${distance(e.due)})`],
   ].filter(([, text]) => text);
   const evidence = (e.evidence || []).map((one) => el('li', {}, el('b', {}, one.source), ' ', timed(one.says)));
-  const explain = data.explain && /^[0-9a-f.:]+$/.test(e.ip) ? [el('dt', {}, 'Ask why'), el('dd', {}, commandOf(`${data.explain} ${e.ip}`))] : [];
+  const explain = data.explain && /^[0-9a-f.:]+$/.test(e.ip) ? [el('dt', {}, 'Ask why'), el('dd', {}, commandOf(data.explain.replace('ADDRESS', e.ip)))] : [];
   return el('div', { class: 'about' },
     el('dl', {}, facts.map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]), explain),
     evidence.length > 0 ? el('div', { class: 'evidence' }, el('h3', {}, 'Evidence'), el('ul', {}, evidence)) : '');
