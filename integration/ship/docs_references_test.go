@@ -94,7 +94,7 @@ func TestFlagsThatAreNamedExist(t *testing.T) {
 	var help string
 	for _, args := range [][]string{
 		{"--help"}, {"run", "--help"}, {"restore", "--help"}, {"inspect", "--help"}, {"status", "--help"}, {"explain", "--help"}, {"pools", "--help"},
-		{"history", "--help"}, {"node", "--help"},
+		{"history", "--help"}, {"node", "--help"}, {"policy", "install", "--help"},
 	} {
 		help += printed(t, args...)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -195,9 +194,7 @@ func (c connection) install(ctx context.Context, w ioStreams, file string, text 
 	if dryRun {
 		c.PolicyFile = ""
 		says = "nothing was written; write it with: " + c.runInfo().Command("policy install", file, "--dry-run=false")
-	} else if wrote := state.InstallPolicy(ctx, c.core, c.StateNamespace, version, string(text)); apierrors.IsConflict(wrote) {
-		return fmt.Errorf("%s changed meanwhile, and nothing was written: look again", says)
-	} else if wrote != nil {
+	} else if wrote := state.InstallPolicy(ctx, c.core, c.StateNamespace, version, string(text)); wrote != nil {
 		return wrote
 	} else {
 		says += " has this policy now"

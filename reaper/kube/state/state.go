@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -141,11 +141,22 @@ func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, na
 }
 
 // InstallPolicy makes a text the installed policy, if the ConfigMap still has the version, or if there is
-// still none for an empty one: otherwise the error is a conflict. Nothing else in the ConfigMap changes.
+// still none for an empty one. Nothing else in the ConfigMap changes.
 func InstallPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace, version, text string) error {
-	cm := applycorev1.ConfigMap(PolicyName, namespace).WithResourceVersion(version).WithData(map[string]string{policyKey: text})
-	_, err := core.ConfigMaps(namespace).Apply(ctx, cm, metav1.ApplyOptions{FieldManager: "ip-reaper", Force: version != ""})
-	return inNamespace(err, namespace)
+	maps := core.ConfigMaps(namespace)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: PolicyName, ResourceVersion: version}, Data: map[string]string{policyKey: text}}
+	patch, err := json.Marshal(cm)
+	switch {
+	case err != nil:
+	case version == "":
+		_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	default:
+		_, err = maps.Patch(ctx, PolicyName, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return ipam.Worded("the installed policy changed meanwhile, and nothing was written: look again", err)
+	}
+	return err
 }
 
 // PolicyVersion returns the version of the ConfigMap of the installed policy, of which it reads only
