@@ -1,23 +1,28 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // addCompletions adds the shell completion of the flags and arguments of a command and
-// of its subcommands: to their values, or to files. It contacts nothing.
+// of its subcommands: to their values, to files, or to names in the cluster.
 func addCompletions(w ioStreams, root *cobra.Command) {
 	fixed := func(values []string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
@@ -37,6 +42,12 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 		}
 		if cmd.Flags().Lookup("state-dir") != nil {
 			scope, values["pods"] = plugin.Node, fixed(podSources)
+		} else {
+			for kind := range clusterLists {
+				values[kind] = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+					return clusterNames(cmd, w, kind), cobra.ShellCompDirectiveNoFileComp
+				}
+			}
 		}
 		switch cmd.Name() {
 		case "explain", "pools":
@@ -61,6 +72,15 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 		switch {
 		case cmd.Name() == "validate", cmd.Name() == "install":
 			cmd.ValidArgsFunction = yamlFiles
+		case cmd.Name() == "explain" && scope == plugin.Cluster:
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				kind, _, _ := strings.Cut(typed, "/")
+				names := clusterNames(cmd, w, kind)
+				for i := range names {
+					names[i] = kind + "/" + names[i]
+				}
+				return names, cobra.ShellCompDirectiveNoFileComp
+			}
 		case !strings.Contains(cmd.Use, "FILE..."):
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
@@ -85,10 +105,48 @@ func kubeconfigNames(w ioStreams, namesOf func(*api.Config) []string) cobra.Comp
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		names := slices.Sorted(slices.Values(namesOf(config)))
-		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return offered(namesOf(config)), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// offered returns the names that are printable, sorted.
+func offered(names []string) []string {
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return printable.Line(name) != name })
+}
+
+// clusterLists are the lists of the API server that have what a flag, or explain, takes. STATE is the state
+// namespace, where journals have the runs as labels.
+var clusterLists = map[string][]string{
+	"exclude-namespace": {"/api/v1/namespaces"},
+	"namespace":         {"/api/v1/namespaces"},
+	"node":              {"/api/v1/nodes"},
+	"pool":              {"/apis/whereabouts.cni.cncf.io/v1alpha1/ippools", "/apis/crd.projectcalico.org/v1/ippools", "/apis/projectcalico.org/v3/ippools"},
+	"run":               {"/api/v1/namespaces/STATE/configmaps?labelSelector=" + state.RunLabel},
+}
+
+// clusterNames returns the names of a kind in the cluster that the flags of a command name. It has none of a
+// list that does not come in time.
+func clusterNames(cmd *cobra.Command, w ioStreams, kind string) (names []string) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), stateTimeout)
+	defer cancel()
+	at, flags := new(clusterFlags), pflag.NewFlagSet("", pflag.ContinueOnError)
+	at.add(flags)
+	_ = fromEnv(cmd.Flags(), w.env) // what is wrong there, the command says
+	_ = flags.Parse(given(cmd.Flags(), slices.Concat(clientFlags, []string{"context", "kubeconfig", "state-namespace"})...))
+	c, err := at.contact(ctx, w, connectOptions{commandFlags: commandFlags{timeout: stateTimeout, concurrency: defaultConcurrency}})
+	if err != nil {
+		return nil
+	}
+	for _, list := range clusterLists[kind] {
+		items, _ := kube.ListMetadata(ctx, kube.InPages(c.raw), func(get *rest.Request) *rest.Request {
+			return get.RequestURI(strings.Replace(list, "STATE", c.stateIn, 1))
+		})
+		for _, item := range items {
+			names = append(names, cmp.Or(item.Labels[state.RunLabel], item.Name))
+		}
+	}
+	return offered(names)
 }
 
 // completes reports whether a shell asks for completions.
