@@ -30,6 +30,9 @@ type Explanation struct {
 	// Claims are what shows the address that is asked about, whether or not a store has it.
 	Claims []Shown `json:"claims,omitempty"`
 
+	// Sharing are the pods that use that address at once; none unless there are several.
+	Sharing []string `json:"-"`
+
 	// Withheld says which networks with that address give it to no pod unless one asks for it.
 	Withheld []WithheldBy `json:"withheld,omitempty"`
 
@@ -162,6 +165,11 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		x.addSilentNode(r, &x.Found[i], command)
 	}
 	for _, f := range r.Findings {
+		if f.Kind == Duplicate && f.IP == x.Question.Address {
+			for pod := range f.Pods {
+				x.Sharing = append(x.Sharing, pod.String())
+			}
+		}
 		for i := range x.Found {
 			e := &x.Found[i]
 			shows := slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == e.Owner.PodRef() })

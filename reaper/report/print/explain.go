@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -47,7 +48,7 @@ func viewOfExplanation(x report.Explanation) view {
 		}
 	}
 	for _, c := range x.Claims {
-		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
+		line("  %s: shows it (%s)", nameOfClaim(c), c.Source)
 	}
 	switch {
 	case x.Claims != nil && len(x.Claims) == 0 && x.Ended:
@@ -72,12 +73,7 @@ func viewOfExplanation(x report.Explanation) view {
 		if x.Question.Node != "" {
 			all = nodeLines(x)
 		} else {
-			for i, e := range x.Found {
-				if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
-					e.Remedies = []judge.Remedy{{Says: "as above"}}
-				}
-				all = append(all, allocationLines(e))
-			}
+			all = allocationBlocks(x.Found)
 		}
 		var places []table
 		for _, p := range x.Places {
@@ -178,13 +174,13 @@ func summaryOf(x report.Explanation) string {
 	case n == 0 && only != "":
 		found = "no allocation of " + only + "; there may be others"
 	case n == 0 && x.Question.Address != "":
-		found = whereNowhere(x)
+		found = joined(claimantOf(x), whereNowhere(x))
 	case n == 0:
 		found = "no store that was listed has an allocation of it"
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
 	case x.Question.Address != "":
-		found = stateOfAddress(x) + ", " + found
+		found = joined(stateOfAddress(x), found)
 	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
@@ -197,18 +193,43 @@ func summaryOf(x report.Explanation) string {
 	return found
 }
 
-// stateOfAddress says what becomes of an address that some store has.
+// stateOfAddress says whose an address is that some store has, and what becomes of it.
 func stateOfAddress(x report.Explanation) string {
-	state := "not known to be leaked"
+	holder, state := claimantOf(x), "not known to be leaked"
 	for _, e := range x.Found {
-		if e.Address != nil && e.Address.Fate.Leaked() {
-			return "leaked and " + e.Address.Fate.Status().String()
+		owner := podOf(e.Owner)
+		if owner != "" {
+			owner = "pod " + owner
 		}
+		if e.Address != nil && e.Address.Fate.Leaked() {
+			return joined(owner, "leaked and "+e.Address.Fate.Status().String())
+		}
+		holder = cmp.Or(holder, owner)
 		if e.Verdict == judge.InUse {
 			state = "in use"
 		}
 	}
-	return state
+	if len(x.Sharing) > 0 {
+		return holder
+	}
+	return joined(holder, state)
+}
+
+// claimantOf names what shows an address.
+func claimantOf(x report.Explanation) string {
+	if n := len(x.Sharing); n > 0 {
+		count := cmp.Or(map[int]string{2: "TWO"}[n], strconv.Itoa(n))
+		return "in use by " + count + " pods: " + strings.Join(x.Sharing, " and ")
+	}
+	if len(x.Claims) == 0 {
+		return ""
+	}
+	return nameOfClaim(x.Claims[0])
+}
+
+// nameOfClaim names one that shows an address.
+func nameOfClaim(by report.Shown) string {
+	return string(by.Kind) + " " + strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")
 }
 
 // summaryOfAsking says what a pod waits for, or why it does not.
@@ -463,6 +484,30 @@ func (t *table) advise(remedies []judge.Remedy) {
 			t.field(" ", "$ "+remedy.Command)
 		}
 	}
+}
+
+// allocationBlocks returns the lines of allocations. One that says nothing new of its address, as the reservation of
+// an entry, adds only where it is.
+func allocationBlocks(found []report.Explained) (blocks []table) {
+	var told []report.Explained // one for each block
+	for _, e := range found {
+		lines := allocationLines(e)
+		at := slices.IndexFunc(told, func(one report.Explained) bool {
+			said := allocationLines(one).below
+			return one.IP == e.IP && !slices.ContainsFunc(lines.below[1:], func(line string) bool { return !slices.Contains(said, line) })
+		})
+		if at >= 0 {
+			blocks[at].below = slices.Insert(blocks[at].below, 1, lines.below[0])
+			continue
+		}
+		told = append(told, e)
+		if last := len(blocks) - 1; last >= 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, told[last].Remedies) {
+			e.Remedies = []judge.Remedy{{Says: "as above"}}
+			lines = allocationLines(e)
+		}
+		blocks = append(blocks, lines)
+	}
+	return blocks
 }
 
 // allocationLines returns the lines of one allocation, without the rules that did not match.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -45,5 +48,46 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	}
 	if lines := strings.Count(text.String(), "\n"); lines > 20 {
 		t.Errorf("%d lines:\n%s", lines, text.String())
+	}
+}
+
+// An explanation of an address begins with who has it, or for whom a store has it.
+func TestExplanationOfAnAddressBeginsWithItsPod(t *testing.T) {
+	entry := func(pod string, v judge.Verdict, fate report.Fate) report.Explained {
+		return report.Explained{Entry: report.Entry{IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: pod}, Verdict: v, Address: &report.Address{Fate: fate}}}
+	}
+	web := report.Shown{Kind: census.KindPod, Namespace: "shop", Name: "web"}
+	for want, x := range map[string]report.Explanation{
+		"pod shop/web; in use; 1 allocation":                   {Claims: []report.Shown{web}, Found: []report.Explained{entry("gone", judge.InUse, report.InUse)}},
+		"pod shop/hides; in use; 1 allocation":                 {Found: []report.Explained{entry("hides", judge.InUse, report.InUse)}},
+		"pod shop/gone; leaked and due; 1 allocation":          {Claims: []report.Shown{web}, Found: []report.Explained{entry("gone", judge.Orphaned, report.Due)}},
+		"in use by TWO pods: shop/a and shop/b; 2 allocations": {Sharing: []string{"shop/a", "shop/b"}, Claims: []report.Shown{web}, Found: []report.Explained{entry("a", judge.InUse, report.InUse), entry("b", judge.InUse, report.InUse)}},
+		"in use by 3 pods: a/a and b/b and c/c; in no store that was listed, and in the range of no pool that is known": {Sharing: []string{"a/a", "b/b", "c/c"}, Stores: []report.StoreAnswer{{Found: new(int)}}},
+	} {
+		x.Question.Address, x.Leaked = "10.0.0.1", &report.Leaked{}
+		if got := summaryOf(x); got != want {
+			t.Errorf("summary %q, want %q", got, want)
+		}
+	}
+}
+
+// The reservation of an entry, of which there is nothing else to say, has no lines of its own.
+func TestTwinsAreOneBlock(t *testing.T) {
+	entry := report.Explained{Entry: report.Entry{Backend: "whereabouts", Pool: "lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Pod: "web", Sandbox: "abc"}, Verdict: judge.Held, Reason: judge.RuleHold}}
+	twin, sibling, other := entry, entry, entry
+	twin.Backend, twin.Key, twin.Owner.Sandbox = "overlapping", "r", ""
+	sibling.Backend, sibling.Reason = "overlapping", judge.SiblingKept
+	other.IP = "10.0.0.10"
+	var got []string
+	for _, block := range allocationBlocks([]report.Explained{entry, other, twin, sibling}) {
+		got = append(got, strings.Join(strings.Fields(strings.Join(block.below, "|")), " "))
+	}
+	want := []string{
+		"10.0.0.1 of whereabouts lan, key 1|10.0.0.1 of overlapping lan, key r| pod web| sandbox abc| state held, RuleHold",
+		"10.0.0.10 of whereabouts lan, key 1| pod web| sandbox abc| state held, RuleHold",
+		"10.0.0.1 of overlapping lan, key 1| pod web| sandbox abc| state held, SiblingKept",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 }

@@ -103,8 +103,8 @@ func TestPageTellsTheStateOfEachEntry(t *testing.T) {
 	if err := json.Unmarshal([]byte(data), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := fullReport().BottomLine(); got.BottomLine != want || got.States != "iiwruifduuu" {
-		t.Errorf("bottom line %q, states %s, want %q, iiwruifduuu", got.BottomLine, got.States, want)
+	if want := fullReport().BottomLine(); got.BottomLine != want || got.States != "iiwrcifduuo" {
+		t.Errorf("bottom line %q, states %s, want %q, iiwrcifduuo", got.BottomLine, got.States, want)
 	}
 }
 
@@ -115,19 +115,20 @@ func TestStateOfAnEntry(t *testing.T) {
 		entry report.Entry
 		want  byte
 	}{
-		{"nothing is known", report.Entry{}, 'u'},
+		{"nothing is known", report.Entry{}, 'o'},
 		{"in use", report.Entry{Verdict: judge.InUse, Outcome: report.Kept}, 'i'},
 		{"waiting", report.Entry{Verdict: judge.Suspected, Leaked: true, Outcome: report.Kept}, 'w'},
 		{"due in a run that was refused", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept}, 'd'},
 		{"due in a dry run", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Planned}, 'd'},
 		{"held", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.RuleHold, Outcome: report.Kept}, 'h'},
-		{"held, and not a pod's", report.Entry{Verdict: judge.Held, Reason: judge.NotPodOwned, Outcome: report.Kept}, 'u'},
+		{"held, and not a pod's", report.Entry{Verdict: judge.Held, Reason: judge.NotPodOwned, Outcome: report.Kept}, 'n'},
+		{"undecided", report.Entry{Verdict: judge.Held, Reason: judge.OwnerUnknown, Outcome: report.Kept}, 'u'},
 		{"protected", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.Protected, Outcome: report.Kept}, 'p'},
 		{"released", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}, 'r'},
 		{"the release failed", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Failed}, 'f'},
-		{"due, and another allocation of the address is in use", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept, Address: &report.Address{Fate: report.InUse}}, 'u'},
+		{"due, and another allocation of the address is in use", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept, Address: &report.Address{Fate: report.InUse}}, 'o'},
 		{"the owner came back", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Returned}, 'i'},
-		{"changed hands", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Changed}, 'u'},
+		{"changed hands", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Changed}, 'c'},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := looks[fateOnPage(&tt.entry)].letter; got != tt.want {

@@ -189,18 +189,15 @@ func paint(word string, color bool) string {
 	return word
 }
 
-// paintRow returns the line of a row with colours in the columns whose cells are words of
+// paintRow returns the line of a row with a colour in the column whose cells are words of
 // this program. A word from a store may look like one of them, but gets no colour.
 func paintRow(line, heading string) string {
-	for _, column := range []string{"STATE", "STATUS"} {
-		at, runes := strings.Index(heading, column), []rune(line)
-		if at < 0 || at >= len(runes) {
-			continue
-		}
-		word, _, _ := strings.Cut(string(runes[at:]), "  ")
-		line = string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
+	at, runes := strings.Index(heading, "STAT"), []rune(line) // STATE or STATUS
+	if at < 0 || at >= len(runes) {
+		return line
 	}
-	return line
+	word, _, _ := strings.Cut(string(runes[at:]), "  ")
+	return string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
 }
 
 // unknown stands for a figure that is not known. It is never 0.

@@ -156,7 +156,7 @@ function newRow(entry) {
 function detailsOf({ e, state, pod, others = [] }) {
   const facts = [
     ['Address', e.ip], ['State', `${STATES[state].label}: ${STATES[state].about}`],
-    ['Verdict', isRestore ? '' : `${e.verdict}, ${e.reason}`], ['Outcome', e.outcome], ['Note', timed(e.note)], ['Error', e.error],
+    ['Reason', e.reason], ['Note', timed(e.note)], ['Error', e.error],
     ['Pod', pod], ['Node', e.owner.node], ['Interface', e.owner.interface], ['Sandbox', e.owner.sandbox],
     ['Stored in', `${e.backend}, pool ${e.pool}, key ${e.key}`],
     ...others.map((other) => ['Also in', `${other.e.backend}, pool ${other.e.pool}, key ${other.e.key}: ${STATES[other.state].label}, ${other.reason}`]),
