@@ -56,6 +56,7 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 				}
 			}
 			equal(t, "outcomes", got, tt.want)
+			equal(t, "denied", report.Run.Denied, true)
 			if asked > 0 {
 				t.Errorf("the store was asked %d times", asked)
 			}

@@ -84,7 +84,7 @@ func (r *run) checkRights(ctx context.Context, attempts []*attempt) {
 		}
 	}
 	denied := r.Access(ctx, due)
-	r.denied = denied.All != nil || len(denied.Backends) > 0
+	r.info.Denied = denied.All != nil || len(denied.Backends) > 0
 	if denied.All != nil {
 		r.failAndWarn(denied.All)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sethvargo/go-retry"
@@ -83,14 +84,13 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 	}
 }
 
-// warnOfNoLedger says of a dry run that the times of its report do not outlast it: the next run
-// begins every grace period again.
-func (r *run) warnOfNoLedger() {
+// warnOfAges says of a dry run with another grace period that it cannot know when that began.
+func (r *run) warnOfAges() {
 	waits := func(d judge.Decision) bool { return d.Verdict == judge.Suspected }
-	if r.lasts || r.NoState || r.Files != nil || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
+	if r.lasts || !r.round.ledgerRead || r.Files != nil || !strings.Contains(r.Overrides, "--grace-period") || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
 		return
 	}
-	r.caveat("no state of an earlier run was read, so grace periods start now")
+	r.caveat("without a ledger, --grace-period cannot know how long an address has leaked: a run with --remember begins one, and one with --wait looks twice")
 }
 
 // saveLedger replaces the ledger with what next makes of it and with how the run is going. If
@@ -107,7 +107,7 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 		r.logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
 		return true
 	case err != nil:
-		r.unsaved = true
+		r.info.Unsaved = true
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
 		return false
 	}

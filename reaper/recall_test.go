@@ -33,7 +33,7 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 				h.addPods(t, m, "gone-2") // so that there is something to save
 			}
 			h.policy.DryRun = &tt.dryRun
-			h.change = func(o *reaper.Options) { o.Remember = tt.remember }
+			h.change = func(o *reaper.Options) { o.Remember, o.Overrides = tt.remember, "--grace-period=1h" }
 			if tt.ledgers != nil {
 				tt.ledgers(h.ledgers)
 			}
@@ -43,8 +43,10 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 			equal(t, "memory", report.Run.Memory, tt.want)
 			equal(t, "first seen is known", e.FirstSeen != nil, tt.want)
 			equal(t, "due is known", e.Due != nil, tt.want)
-			hint := strings.Contains(strings.Join(report.Run.Caveats, "\n"), "so grace periods start now")
-			equal(t, "hint", hint, !tt.want && tt.dryRun)
+			hint := strings.Contains(strings.Join(report.Run.Caveats, "\n"), "--grace-period cannot know how long")
+			equal(t, "hint", hint, !tt.before)
+			equal(t, "unsaved", report.Run.Unsaved, strings.Contains(tt.name, "cannot save"))
+			equal(t, "not timed yet", strings.Contains(report.BottomLine(), "not timed yet"), !tt.before && tt.dryRun)
 		})
 	}
 }

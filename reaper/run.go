@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 		r.saveEnd(ctx, err)
 		unlock()
 	}
-	r.warnOfNoLedger()
+	r.warnOfAges()
 	made := r.report()
 	if r.saved.Ended { // the totals count this run
 		made.Totals = &r.stored.Totals
@@ -69,9 +69,6 @@ type run struct {
 	saved  ledger.Run    // this run, as the stored ledger has it
 	lasts  bool          // a ledger is stored, so the times of the report outlast the run
 	guard  *guard        // of the releases of the round
-
-	denied  bool // see report.RunInfo
-	unsaved bool
 }
 
 // earlierRounds are what the rounds of a run leave to the next one.
@@ -327,7 +324,6 @@ func (r *run) report() report.Report {
 	info.FinishedAt = r.Now().UTC()
 	info.Memory, info.LedgerUnread = r.lasts, !n.ledgerRead
 	info.Barred = info.Barred || r.checkClock() != nil
-	info.Denied, info.Unsaved = r.denied, r.unsaved
 	if info.DryRun && slices.ContainsFunc(n.attempts, func(a *attempt) bool { return !a.decision.KnownTo(r.stored) }) {
 		info.Forgets.Duration = r.MaxWait
 	}

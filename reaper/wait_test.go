@@ -117,6 +117,27 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
+// What is too young to tell is not counted as leaked, and is not waited for. A later look judges it anew, by the time at
+// which the first one saw it.
+func TestRunDoesNotWaitForWhatIsTooYoung(t *testing.T) {
+	for minAge, released := range map[time.Duration]int{20 * time.Minute: 2, 10 * time.Minute: 3} {
+		m := backendtest.NewHandled("memory")
+		h := newHarness(m.Backend())
+		h.policy.GracePeriod, h.policy.MinAge = policy.Default().GracePeriod, &policy.Duration{Duration: minAge}
+		m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+		h.addPods(t, m, "live-1", "gone-1", "gone-2")
+		m.SetClock(func() time.Time { return noon })
+		young := h.addPods(t, m, "gone-3")[0].Key
+		sleep := (&fakeSleep{}).attach(h)
+		rep := h.run(t)
+		equal(t, "slept", sleep.slept, []time.Duration{15*time.Minute + time.Second})
+		equal(t, "leaked and released", [2]int{rep.Leaked.Total, rep.Leaked.Released}, [2]int{released, released})
+		equal(t, "undecided", rep.Leaked.Undecided, 3-released)
+		equal(t, "when a run releases it", *entryOf(t, rep, young).Due, noon.Add(max(minAge, 15*time.Minute)))
+		equal(t, "first seen", *entryOf(t, rep, young).FirstSeen, noon)
+	}
+}
+
 // Promise 7. The limit applies to all sleeps together. What is due later stays suspected,
 // and the report says when it is due.
 func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {

@@ -28,7 +28,6 @@ type choice struct {
 	text      []byte // of the installed one, if that was read; nil if there is none
 	version   string // of its ConfigMap
 	missing   bool   // none is installed in the state namespace
-	unread    bool   // the installed one could not be read
 }
 
 // choosePolicy chooses between the policy of the file and the installed one, which counts without a
@@ -54,7 +53,6 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		return chosen, ipam.BadInput(fmt.Errorf("nothing is written: the installed policy could not be read: %w", err),
 			fmt.Sprintf("the Role ip-reaper-operator may get configmaps %s in namespace %s", state.PolicyName, namespace))
 	case err != nil:
-		chosen.unread = true
 		chosen.caveat = "the installed policy could not be read, so the built-in defaults apply: " + printable.Error(err)
 		return chosen, nil
 	case text == nil && o.policyFile == "":

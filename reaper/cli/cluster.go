@@ -225,7 +225,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 				By:             c.startedBy(w),
 				StateNamespace: c.stateIn,
 				NoState:        found.none,
-				Barred:         chosen.unread || elsewhere != nil,
+				Barred:         !chosen.missing && chosen.caveat != "" || elsewhere != nil,
 			},
 			Policy:          chosen.policy,
 			PolicyInstalled: chosen.installed,

@@ -106,7 +106,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	}
 	dryRun := true
 	o.Policy.DryRun = &dryRun
-	o.Selection, o.Brief, o.Shown = selection, brief, f.shown(w)
+	o.Selection, o.Brief, o.Shown, o.Overrides = selection, brief, f.shown(w), joinFlags(f.flags, termNames...)
 	if w.terminal {
 		o.Progress = w.progress
 	}

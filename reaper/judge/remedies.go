@@ -150,10 +150,7 @@ var (
 	unstick   = Remedy{"or set pods.stuck to release in the policy, once no sandbox of what is held as TerminationStuck or StaticPod runs", ""}
 )
 
-var (
-	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
-	outwait  = Remedy{"wait: {note}", ""}
-)
+var listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
 
 // wait is for the rules that give an allocation up when its time has come.
 func wait(s Subject) []Remedy {
@@ -180,6 +177,9 @@ func wait(s Subject) []Remedy {
 	}
 	if !s.isAlone() {
 		first.Command = strings.Replace(first.Command, " {only}", "", 1) // it releases nothing
+	}
+	if s.Reason == TooYoung {
+		return append(s.fill(first), s.lookTwice("the minimum age and the grace period", "--min-age=0s")...)
 	}
 	return append(s.fill(first), s.lookTwice("the grace period", "")...)
 }
@@ -215,11 +215,6 @@ func keepUnshown(s Subject) []Remedy {
 func dropRule(s Subject) []Remedy {
 	rule, match, _ := strings.Cut(strings.TrimPrefix(s.Note, heldBy), ": ")
 	return s.fill(Remedy{"remove " + rule + " (" + match + ") from {policy}", ""})
-}
-
-// growOlder is for what is too young.
-func growOlder(s Subject) []Remedy {
-	return append(s.fill(outwait), s.lookTwice("the minimum age and the grace period", "--min-age=0s")...)
 }
 
 // has reports whether the evidence has this source.

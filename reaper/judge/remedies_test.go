@@ -16,7 +16,7 @@ func remediesOf(d judge.Decision) []judge.Remedy {
 	o := d.Allocation.Owner
 	return judge.Subject{
 		Rule: d.Rule, Verdict: d.Verdict, Reason: d.Reason, ChangedBy: d.ChangedBy, Note: d.Note, Evidence: d.Evidence, Pool: d.Allocation.Pool, Policy: "the policy",
-		IP: ipOf(d), Ripe: d.Due, Wait: judge.Verdicts{Decisions: []judge.Decision{d}}.Waits()[0],
+		IP: ipOf(d), Ripe: d.Ripens(), Wait: judge.Verdicts{Decisions: []judge.Decision{d}}.Waits()[0],
 		Owner:   ipam.EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Node: o.Node},
 		Command: []string{"ip-reaper", "run", "--context", "prod"}, Kubectl: []string{"--context", "prod"},
 	}.Remedies()
@@ -55,7 +55,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			},
 		}, 26, "", "remove rules[0] (pods w*) from the policy"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			30, "ip-reaper run --context prod --ip 10.0.0.1 --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "too young until 2026-03-01T12:04:00Z"},
+			30, "ip-reaper run --context prod --ip 10.0.0.1 --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "its grace period has not begun"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},

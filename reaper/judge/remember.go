@@ -66,7 +66,7 @@ func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
 // ownerless, if it waits, or has waited.
 func (d *Decision) KnownTo(l ledger.Ledger) bool {
 	waited := d.Verdict == Orphaned && d.remembered
-	return d.Verdict != Suspected && !waited || l.Knows(d.Allocation, d.present)
+	return d.Verdict != Suspected && d.Reason != TooYoung && !waited || l.Knows(d.Allocation, d.present)
 }
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store

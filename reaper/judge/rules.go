@@ -114,13 +114,13 @@ func keptRules(protected, unknown func(Subject) []Remedy) []Rule {
 			"The policy's `namespaces` leave out its pod."},
 		{RuleHold, Held, true, heldByRule, dropRule,
 			"A rule of the policy holds it."},
-		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release it once its grace period is over ({evidence})", "{run} {only} --release-restored --wait --dry-run=false"}),
+		{RestoredLately, Held, true, restoredLately, advise(Remedy{"wait: {note}", ""}, Remedy{"or release it once its grace period is over ({evidence})", "{run} {only} --release-restored --wait --dry-run=false"}),
 			"A restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`."},
 		{UnknownField, Held, true, unknownField, unknown,
 			"The allocation has a field that this version of ip-reaper does not know, which may mean that the address is in use."},
 		{NoToken, Held, true, noToken, say(repair),
 			"The allocation has no token by which its store would notice that it changed hands."},
-		{TooYoung, Held, true, tooYoung, growOlder,
+		{TooYoung, Held, true, tooYoung, wait,
 			"The allocation is younger than `minAge`."},
 	}
 }

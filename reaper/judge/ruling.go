@@ -92,6 +92,9 @@ const (
 // it.
 func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
 
+// Leaks reports whether the allocation leaked. What is too young may be that of an ADD in progress.
+func (r *Ruling) Leaks() bool { return r.Ownerless && r.Reason != TooYoung }
+
 // PlainlyInUse reports whether the allocation is in use, and there is nothing to say about it: only
 // one source says so, and no release of it was interrupted.
 func (d *Decision) PlainlyInUse() bool {

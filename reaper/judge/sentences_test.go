@@ -226,9 +226,9 @@ func sentences() []sentence {
 			[]string{updates, "or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy"}, in(unknownField)},
 		{"it has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(noToken)},
 		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
-			"wait: it is too young until 2026-03-01T12:04:00Z", "or look twice, at least a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)" + ofWeb + "--grace-period=60s --min-age=0s --wait=2m --dry-run",
+			begin + ofWeb + remember, "or look twice, at least a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)" + ofWeb + "--grace-period=60s --min-age=0s --wait=2m --dry-run",
 		}, in(young)},
-		{"it is young by a rule", judge.TooYoung, "it is too young until 2026-03-01T12:59:00Z", []string{"wait: it is too young until 2026-03-01T12:59:00Z"},
+		{"it is young by a rule", judge.TooYoung, "it is too young until 2026-03-01T12:59:00Z", []string{begin + from("12:59") + ofWeb + remember},
 			in(young, terms(func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, MinAge: &policy.Duration{Duration: time.Hour}}}
 			}))},
@@ -317,7 +317,7 @@ func sentences() []sentence {
 		{"a lease has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
 			[]string{updates}, in(onTheNode, unknownField)},
 		{"a lease has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(onTheNode, noToken)},
-		{"a lease is young", judge.TooYoung, "it is too young until 2026-03-01T12:09:00Z", []string{"wait: it is too young until 2026-03-01T12:09:00Z"}, in(onTheNode, young)},
+		{"a lease is young", judge.TooYoung, "it is too young until 2026-03-01T12:09:00Z", []string{begin + from("12:15") + ofPool + remember}, in(onTheNode, young)},
 		{"the runtime lost its sandbox", judge.SandboxAbsent, "", []string{begin + ofPool + remember, again + ofPool + again2m}, in(onTheNode)},
 	}
 }

@@ -57,6 +57,20 @@ func (v Verdicts) Waits() map[int]time.Duration {
 	return waits
 }
 
+// Ripens returns Due or, of what is too young, when a run releases it: once it is old enough and its grace period, which
+// has begun, is over. It is zero if no time decides.
+func (d *Decision) Ripens() time.Time {
+	if d.Reason != TooYoung || d.facts == nil {
+		return d.Due
+	}
+	c := d.caseIn(d.facts)
+	r := c.askFrom(d.Rule) // the rules after this one
+	if !r.waits() {
+		return time.Time{}
+	}
+	return latest(r.Due, c.Created.Add(c.minAge()))
+}
+
 // under returns the facts under a grace period of a minute, and a minimum age.
 func (f *Facts) under(minAge *policy.Duration) *Facts {
 	fresh, terms := *f, *f.policy

@@ -133,7 +133,7 @@ func CountFreed(all judge.Verdicts, earlier []Entry, sets ...func(decision int) 
 	}
 	for i := range all.Decisions {
 		d := &all.Decisions[i]
-		kept := Entry{Verdict: d.Verdict, Reason: d.Reason, Leaked: d.Ownerless}
+		kept := Entry{Verdict: d.Verdict, Reason: d.Reason, Leaked: d.Leaks()}
 		hold(i, d.Allocation, part{fate: kept.Fate(), inUse: d.Verdict == judge.InUse})
 	}
 	for _, l := range all.InUse {

@@ -39,6 +39,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	inUse := ruled(judge.InUse, judge.PodPresent, false)
 	unknown := ruled(judge.Held, judge.OwnerUnknown, false)
 	foreign := ruled(judge.Held, judge.NodeForeign, false)
+	young := ruled(judge.Held, judge.TooYoung, true)
 	tunnel := ruled(judge.Held, judge.NotPodOwned, false)
 	otherNetwork := with(inUse, func(a *allocation) { a.network = "blue" })
 	noAddress := with(due, func(a *allocation) { a.ip = "" })
@@ -66,6 +67,9 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 		{"one has an unknown owner", all(unknown, due), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.OwnerUnknown), Allocations: 1}, 0},
 		{"two stores have it, both without an owner", all(unknown, unknown), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.OwnerUnknown)}, 0},
 		{"another cluster may have it", all(foreign), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.NodeForeign)}, 0},
+		{"it is too young to tell", all(young), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.TooYoung)}, 0},
+		{"one is too young, and its sibling waits for that", all(sibling, young), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.TooYoung), Allocations: 1}, 0},
+		{"one is too young and one waits", all(young, waiting), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.TooYoung), Allocations: 1}, 0},
 		{"one has an unknown owner and one is in use", all(unknown, inUse), "", report.Leaked{HeldBy: none, UndecidedBy: none}, 0},
 		{"it belongs to no pod", all(tunnel), "", report.Leaked{HeldBy: none, UndecidedBy: none}, 0},
 		{"the same address of another network is in use", all(due, otherNetwork), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 1}, 1},
@@ -163,6 +167,10 @@ func TestBottomLine(t *testing.T) {
 	ok, failed, skipped := report.BackendReport{Name: "calico", Status: ipam.StatusOK}, report.BackendReport{Name: "whereabouts"}, report.BackendReport{Name: "overlapping", Status: ipam.StatusSkipped}
 	lacks := report.BackendReport{Name: "calico", Status: ipam.StatusSkipped, Message: "not installed: no ipamblocks"}
 	blind := []report.Entry{{Reason: judge.NoCensus}}
+	first := report.RunInfo{DryRun: true, Origin: report.Origin{Cluster: "https://10.0.0.1"}}
+	nowhere := first
+	nowhere.NoState = true
+	heldByRule := []report.ReasonCount{{Reason: judge.RuleHold, Count: 1}}
 	for _, tt := range []struct {
 		name   string
 		report report.Report
@@ -175,6 +183,17 @@ func TestBottomLine(t *testing.T) {
 		{"a refused run", report.Report{Leaked: &report.Leaked{Total: 5, Due: 5}, Result: refused}, "5 leaked addresses: 0 released, 5 still due but refused, 0 waiting, 0 held"},
 		{"undecided", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{Undecided: 1234, UndecidedBy: []report.ReasonCount{{Reason: judge.OwnerUnknown, Count: 1230}, {Reason: judge.NodeForeign, Count: 4}}}},
 			"0 leaked addresses: 0 due now, 0 waiting, 0 held; 1,234 undecided (1,230 owner unknown, 4 node foreign)"},
+		{"too young to tell", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{Undecided: 5, UndecidedBy: []report.ReasonCount{{Reason: judge.TooYoung, Count: 3}, {Reason: judge.OwnerUnknown, Count: 2}}}},
+			"0 leaked addresses: 0 due now, 0 waiting, 0 held; 3 waiting, too young to tell; 2 undecided (2 owner unknown)"},
+		{"a first run", report.Report{Run: first, Leaked: &report.Leaked{Total: 2, Waiting: 2}},
+			"2 leaked addresses: 0 held, 2 waiting, not timed yet: start the clock with run --remember"},
+		{"a first run that finds something due", report.Report{Run: first, Leaked: &report.Leaked{Total: 4, Due: 1, Waiting: 2, Held: 1, HeldBy: heldByRule}},
+			"4 leaked addresses: 1 due now, 1 held (1 rule hold), 2 waiting, not timed yet: start the clock with run --remember"},
+		{"a first run on a node", report.Report{Run: report.RunInfo{DryRun: true, Origin: report.Origin{Node: "n1"}}, Leaked: &report.Leaked{Total: 2, Waiting: 2}},
+			"2 leaked addresses: 0 held, 2 waiting, not timed yet: start the clock with node --remember"},
+		{"a run without a state namespace", report.Report{Run: nowhere, Leaked: &report.Leaked{Total: 2, Waiting: 2}}, "2 leaked addresses: 0 due now, 2 waiting, 0 held"},
+		{"a run that has a ledger", report.Report{Run: report.RunInfo{DryRun: true, Memory: true, Origin: first.Origin}, Leaked: &report.Leaked{Total: 2, Waiting: 2}},
+			"2 leaked addresses: 0 due now, 2 waiting, 0 held"},
 		{"a store failed", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}, Backends: []report.BackendReport{ok, failed, skipped}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held; unknown in whereabouts"},
 		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: pods unknown"},
 		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: no store was listed"},

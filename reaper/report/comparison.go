@@ -77,7 +77,7 @@ func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {
 }
 
 // judged returns the verdict of a decision.
-func judged(d *judge.Decision) Judged { return Judged{d.Verdict, d.Reason, d.Ownerless} }
+func judged(d *judge.Decision) Judged { return Judged{d.Verdict, d.Reason, d.Leaks()} }
 
 // count counts an address with a verdict, n times.
 func (c *Comparison) count(j Judged, n int) {

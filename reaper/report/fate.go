@@ -113,7 +113,7 @@ func (e *Entry) Fate() Fate {
 		return Waiting
 	case e.Reason == judge.NotPodOwned:
 		return NotPods
-	case !e.Leaked && slices.Contains([]judge.Reason{judge.OwnerUnknown, judge.NodeForeign, judge.Unreadable}, e.Reason):
+	case !e.Leaked && slices.Contains([]judge.Reason{judge.OwnerUnknown, judge.NodeForeign, judge.Unreadable, judge.TooYoung}, e.Reason):
 		return Undecided
 	case !e.Leaked:
 		return Other

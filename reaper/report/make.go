@@ -115,7 +115,7 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	e := Entry{
 		Backend: a.Backend, Pool: a.Pool, Key: a.Key, Network: a.Network,
 		Owner:   a.Owner.Entry(),
-		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless && !done.Owned, ByName: d.ByName, Adoptable: !a.NeverAdopted(), Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Leaks() && !done.Owned, ByName: d.ByName, Adoptable: !a.NeverAdopted(), Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
 	}
 	if a.IP.IsValid() {
 		e.IP = a.IP.String()
@@ -124,11 +124,13 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 		created := a.Created // the entry may outlive the inventory
 		e.Created = &created
 	}
-	if !d.Due.IsZero() {
-		due := d.Due // only what has one allocates it
+	if due := d.Ripens(); !due.IsZero() { // only what has one allocates it
 		e.Due, e.Ripe = &due, due
 	}
-	if !d.Due.IsZero() && !d.FirstSeen.IsZero() {
+	if e.Due != nil && d.Reason == judge.TooYoung {
+		e.Note = "too young to tell: no run releases it before " + judge.Stamp(e.Ripe)
+	}
+	if e.Due != nil && !d.FirstSeen.IsZero() {
 		first := d.FirstSeen
 		e.FirstSeen = &first
 	}

@@ -145,6 +145,11 @@ type RunInfo struct {
 	Memory bool `json:"memory"`
 }
 
+// untimed reports whether what waits is not timed, and a run that remembers would time it.
+func (r RunInfo) untimed() bool {
+	return r.DryRun && !r.Memory && !r.NoState && !r.Barred && !r.LedgerUnread && !r.Unsaved && r.Place() != ""
+}
+
 // StateNamespace is where ledger, lock and journals are, unless a pod or a flag says
 // otherwise.
 const StateNamespace = "ip-reaper"
@@ -335,7 +340,8 @@ type Leaked struct {
 	// HeldBy has the reasons of Held, the most frequent one first.
 	HeldBy []ReasonCount `json:"heldBy"`
 
-	// Undecided counts the addresses that are kept because nobody can tell whether they leaked, and
+	// Undecided counts the addresses that are kept because nobody can tell whether they leaked, such as those of an
+	// unknown owner, and those that an ADD in progress may have, and
 	// UndecidedBy has the reasons, the most frequent one first. They are in none of the other figures.
 	Undecided   int           `json:"undecided"`
 	UndecidedBy []ReasonCount `json:"undecidedBy"`
@@ -470,18 +476,42 @@ func (r Report) BottomLine() string {
 	if refused {
 		due += " but refused"
 	}
-	parts = append(parts, printable.Thousands(l.Due)+due, printable.Thousands(l.Waiting)+" waiting", printable.Thousands(l.Held)+" held")
-	line := printable.Counted(l.Total, "leaked address") + only + ": " + strings.Join(parts, ", ")
+	waiting, held := printable.Thousands(l.Waiting)+" waiting", printable.Thousands(l.Held)+" held"
 	if len(l.HeldBy) > 0 {
-		line += " (" + reasons(l.HeldBy) + ")"
+		held += " (" + reasons(l.HeldBy) + ")"
 	}
-	if l.Undecided > 0 {
-		line += "; " + printable.Thousands(l.Undecided) + " undecided (" + reasons(l.UndecidedBy) + ")"
+	untimed := l.Waiting > 0 && r.Run.untimed()
+	if l.Due > 0 || !untimed {
+		parts = append(parts, printable.Thousands(l.Due)+due)
 	}
+	if untimed {
+		command := "run"
+		if r.Run.Node != "" {
+			command = "node"
+		}
+		waiting, held = held, waiting+", not timed yet: start the clock with "+command+" --remember"
+	}
+	line := printable.Counted(l.Total, "leaked address") + only + ": " + strings.Join(append(parts, waiting, held), ", ")
+	line += l.Unsure()
 	if l.WithoutAddress > 0 {
 		line += "; and " + printable.Counted(l.WithoutAddress, "leaked allocation") + " without an address"
 	}
 	return line + r.alsoUnknown()
+}
+
+// Unsure says of how many addresses it is not known whether they leaked, for the end of a sentence.
+func (l Leaked) Unsure() (text string) {
+	others := slices.DeleteFunc(slices.Clone(l.UndecidedBy), func(c ReasonCount) bool {
+		if c.Reason == judge.TooYoung {
+			l.Undecided -= c.Count
+			text = "; " + printable.Thousands(c.Count) + " waiting, too young to tell"
+		}
+		return c.Reason == judge.TooYoung
+	})
+	if l.Undecided > 0 {
+		text += "; " + printable.Thousands(l.Undecided) + " undecided (" + reasons(others) + ")"
+	}
+	return text
 }
 
 // reasons lists reasons with their counts.

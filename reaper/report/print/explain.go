@@ -183,9 +183,7 @@ func summaryOf(x report.Explanation) string {
 		found = joined(stateOfAddress(x), found)
 	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
-		if x.Leaked.Undecided > 0 {
-			found += fmt.Sprintf("; %d undecided", x.Leaked.Undecided)
-		}
+		found += x.Leaked.Unsure()
 	}
 	for _, a := range slices.Backward(x.Asking) {
 		found = summaryOfAsking(a, x) + "; " + found
