@@ -57,8 +57,13 @@ var looks = [...]look{
 	report.NotRestored:  {letter: 'f'},
 }
 
-// lookOf returns how an entry is shown.
-func lookOf(e *report.Entry) look { return looks[e.Fate()] }
+// lookOf returns how an entry is shown. What is too young to tell waits, too.
+func lookOf(e *report.Entry) look {
+	if e.Reason == judge.TooYoung {
+		return looks[report.Waiting]
+	}
+	return looks[e.Fate()]
+}
 
 // entryTable returns one row for each address or, with all, for each allocation, the most urgent
 // first. Without all, it folds what many rows have in common.
