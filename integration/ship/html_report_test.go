@@ -41,7 +41,7 @@ func TestPageBeginsWithTheBottomLine(t *testing.T) {
 	for _, want := range []string{
 		"ip-reaper run --context prod-eu1 --policy /etc/ip-reaper/policy.yaml --dry-run=false",
 		"ip-reaper restore --context prod-eu1 ", " --run " + r.Run.ID,
-		fmt.Sprintf("Addresses wait for nodes that are not ready: %d for worker-7. Make sure that a node is off before you fence it", r.Leaked.HeldBy[0].Count), " node/worker-7",
+		fmt.Sprintf("Addresses wait for nodes that are not ready: %d for worker-7. Make sure that a node is off, then fence it", r.Leaked.HeldBy[0].Count), " node/worker-7",
 	} {
 		if !strings.Contains(next, want) {
 			t.Errorf("the page does not say %q:\n%s", want, next)

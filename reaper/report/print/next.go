@@ -111,7 +111,7 @@ func waitsOf(r report.Report) []judge.Remedy {
 		return nil
 	}
 	return []judge.Remedy{{
-		Says:    "Addresses wait for nodes that are not ready: " + where + ". Make sure that a node is off before you fence it",
+		Says:    "Addresses wait for nodes that are not ready: " + where + ". Make sure that a node is off, then fence it",
 		Command: explainOn(r.Run, "node/"+names[0]),
 	}}
 }

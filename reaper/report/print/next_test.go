@@ -23,8 +23,8 @@ func TestWhatToDoNext(t *testing.T) {
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context CONTEXT 10.0.0.9  # CONTEXT: the one for https://10.0.0.1:6443`
-		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17  # CONTEXT: the one for https://10.0.0.1:6443`
+		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: ip-reaper explain --context prod node/worker-17"
+		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17  # CONTEXT: the one for https://10.0.0.1:6443`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	waiting := func(due *time.Time, wait time.Duration) report.Entry {
@@ -58,7 +58,7 @@ func TestWhatToDoNext(t *testing.T) {
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked, r.Entries = &report.Leaked{}, nil }, nil},
-		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off before you fence it: "}},
+		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: "}},
 		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run, r.Entries = report.RunInfo{DryRun: true, Memory: true}, nil }, nil},
 	} {
@@ -127,7 +127,7 @@ func TestNodesThatAddressesWaitForAreFew(t *testing.T) {
 	for _, one := range nextOf(r, nil) {
 		got = append(got, one.Says)
 	}
-	want := []string{"Addresses wait for nodes that are not ready: 5 for c, 4 for d, 3 for e, 3 for 2 other nodes. Make sure that a node is off before you fence it"}
+	want := []string{"Addresses wait for nodes that are not ready: 5 for c, 4 for d, 3 for e, 3 for 2 other nodes. Make sure that a node is off, then fence it"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,7 +121,7 @@ func countOf(all *report.Leaked, leaks []report.Leak, status report.Fate) string
 	if status == report.Held && count > 0 {
 		return fmt.Sprintf("%s (%s)", printable.Thousands(count), most.Reason.Words())
 	}
-	return strconv.Itoa(count)
+	return printable.Thousands(count)
 }
 
 // nodeTable returns a row for each node that is not ready, or is gone.
