@@ -167,15 +167,19 @@ type teller struct {
 	with  []slog.Attr
 }
 
+// Enabled implements slog.Handler.
 func (t teller) Enabled(_ context.Context, level slog.Level) bool { return level >= t.level }
 
+// WithGroup implements slog.Handler: no record has a group.
 func (t teller) WithGroup(string) slog.Handler { return t }
 
+// WithAttrs implements slog.Handler.
 func (t teller) WithAttrs(more []slog.Attr) slog.Handler {
 	t.with = slices.Concat(t.with, more)
 	return t
 }
 
+// Handle implements slog.Handler.
 func (t teller) Handle(_ context.Context, r slog.Record) error {
 	says := r.Message
 	var rest []string
