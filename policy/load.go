@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	goyaml "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -93,6 +94,9 @@ var urlUser = regexp.MustCompile(`(?s)://.*@`)
 func toJSON(data []byte) ([]byte, *Error) {
 	if len(data) > MaxSize {
 		return nil, &Error{Messages: []string{fmt.Sprintf("it is larger than %d bytes", MaxSize)}}
+	}
+	if !utf8.Valid(data) { // a parser of YAML takes UTF-16, too, and a ConfigMap does not
+		return nil, &Error{Messages: []string{"it must be UTF-8"}}
 	}
 	var document any
 	raw, err := yaml.YAMLToJSONStrict(data)

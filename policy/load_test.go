@@ -188,6 +188,7 @@ func TestDocuments(t *testing.T) {
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
 		{"no YAML", header + "\tdryRun: false", []string{"line 3: YAML forbids tabs for indentation, use spaces"}},
+		{"UTF-16, as of PowerShell", "\xff\xfek\x00:\x00", []string{"it must be UTF-8"}},
 		{"an open bracket", header + "limits: [", []string{"yaml: line 3: did not find expected node content"}},
 		{"a key twice", header + "kind: ReapPolicy\n", []string{`line 3: key "kind" already set in map`}},
 		{"no number", header + "limits: {maxFraction: .nan}", []string{"json: unsupported value: NaN"}},

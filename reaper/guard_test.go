@@ -89,29 +89,29 @@ func TestRunThatStallsAfterItsPlan(t *testing.T) {
 		}, meanwhile: (*stalled).putBack, want: [2]report.Fate{kept, released}, failure: "save the ledger: " + errConnection.Error()},
 		{name: "the ledger is gone", meanwhile: func(s *stalled) {
 			s.ledgers.stored = nil
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: "it is gone: 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "it is gone: 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the ledger is emptied", meanwhile: func(s *stalled) {
 			s.edit(func(ledger.Ledger) ledger.Ledger { return ledger.Ledger{} })
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the ledger was emptied while the run went on: 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the ledger was emptied while the run went on: 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the ledger is damaged", meanwhile: func(s *stalled) {
 			s.ledgers.stored = []byte("damaged")
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: damage(t) + ": 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: damage(t) + ": 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "a newer version writes the ledger", meanwhile: func(s *stalled) {
 			s.putBack()
 			s.ledgers.onLoad = func() error { return ledger.ErrNewer }
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: ledger.ErrNewer.Error() + ": 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: ledger.ErrNewer.Error() + ": 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the policy is changed", meanwhile: func(s *stalled) {
 			s.changed = func() error { return errors.New("the policy has changed") }
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the policy has changed: 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the policy has changed: 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the policy cannot be read for a moment", meanwhile: func(s *stalled) {
 			s.changed = forAMoment(busy)
 		}, want: [2]report.Fate{released, released}},
 		{name: "the lock is lost", meanwhile: func(s *stalled) {
 			s.lapsed = func() error { return errors.New("the lock was lost") }
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the lock was lost: 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: "the lock was lost: 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the lock lapses", meanwhile: func(s *stalled) {
 			s.lapsed = func() error { return busy }
-		}, want: [2]report.Fate{notBegun, notBegun}, failure: busy.Error() + ": 0 of 2 addresses released"},
+		}, want: [2]report.Fate{notBegun, notBegun}, failure: busy.Error() + ": 0 of 2 addresses released (0 of 2 allocations)"},
 		{name: "the lock lapses, and is renewed", meanwhile: func(s *stalled) {
 			s.lapsed = forAMoment(busy)
 		}, want: [2]report.Fate{released, released}},
@@ -201,7 +201,7 @@ func TestRunThatStallsBetweenTwoReleases(t *testing.T) {
 	}}).attach(h)
 	rep, failures := h.partial(t)
 	equal(t, "warrants", len(ws), 3)
-	equal(t, "failures", failures, []string{"the lock was lost: 1 of 3 addresses released"})
+	equal(t, "failures", failures, []string{"the lock was lost: 1 of 3 addresses released (1 of 3 allocations)"})
 	equal(t, "released", rep.Summary.Released, 1)
 	equal(t, "not begun", rep.Summary.NotBegun, 2)
 }

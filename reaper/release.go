@@ -137,19 +137,23 @@ func (r *run) release(ctx context.Context, n round) {
 		s.mend(ctx, mine)
 		s.doubt(mine)
 	}
-	why := ctx.Err()
+	why, gone := ctx.Err(), 0
 	stopped := false
 	for _, a := range n.attempts {
 		if a.outcome == report.NotBegun {
 			stopped, why = true, cmp.Or(why, a.err)
 		}
-		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
+		if a.released() {
+			gone++
+		}
+		if (a.released() || a.outcome == report.Deleting || a.spent) && a.allocation().HoldsAddress() {
 			r.earlier.spent[a.allocation().Backend]++
 		}
 	}
 	if stopped {
 		own := r.endedBy(nil)
-		r.fail(fmt.Errorf("%w: %s of %s released", why, printable.Thousands(own.Released), printable.Counted(own.Due, "address")))
+		r.fail(fmt.Errorf("%w: %s of %s released (%s of %s)", why, printable.Thousands(own.Released), printable.Counted(own.Due, "address"),
+			printable.Thousands(gone), printable.Counted(len(n.attempts), "allocation")))
 	}
 	if r.earlier.lacking = confirmer.Lacking(); r.earlier.lacking != nil {
 		r.failAndWarn(r.earlier.lacking)

@@ -181,7 +181,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	n.attempts = attemptsOf(n.plan)
 	n.comparison = r.compare(n)
 	r.warnOf(ctx, n)
-	r.progress("judged %s: %d to release", printable.Counted(n.inventory.Size(), "allocation"), len(n.plan.Due))
+	r.progress("judged %s: %d due", printable.Counted(n.inventory.Size(), "allocation"), len(n.plan.Due))
 
 	// 3. Files are not compared with earlier ones.
 	if r.Files != nil {

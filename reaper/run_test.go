@@ -222,6 +222,6 @@ func TestRunShowsItsProgress(t *testing.T) {
 	h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
 	h.run(t)
 	equal(t, "lines", lines, []string{
-		"listed 1 store", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pool", "done",
+		"listed 1 store", "found 1 pods", "judged 2 allocations: 1 due", "releasing in memory: 1 pool", "done",
 	})
 }

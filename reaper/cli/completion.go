@@ -75,9 +75,11 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 		case cmd.Name() == "explain" && scope == plugin.Cluster:
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 				kind, _, _ := strings.Cut(typed, "/")
-				names := clusterNames(cmd, w, kind)
-				for i := range names {
-					names[i] = kind + "/" + names[i]
+				var names []string
+				if kind == "node" || kind == "pool" {
+					for _, name := range clusterNames(cmd, w, kind) {
+						names = append(names, kind+"/"+name)
+					}
 				}
 				return names, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -141,39 +143,35 @@ func (f policyFlags) validate(ctx context.Context, w ioStreams, file string, clu
 			return err
 		}
 		defer conn.close()
-		unmatched, err = conn.unmatched(ctx, w)
+		var found []judge.Unmatched
+		found, err = reaper.Unmatched(ctx, conn.Options)
+		for _, u := range found { // nothing is known of the stores on the nodes of the cluster
+			onNodes := func(b plugin.Plugin) bool { return b.Scope == plugin.Node && u.Matches(b.Name) }
+			if u.Of != policy.BackendNames || !slices.ContainsFunc(w.backends, onNodes) {
+				unmatched = append(unmatched, u.String())
+			}
+		}
 	}
 	for _, warning := range append(p.Warnings(), unmatched...) {
 		fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))
 	}
 	if f.strict && len(unmatched) > 0 {
-		return errors.Join(err, report.Partial([]error{fmt.Errorf("policy %s: names that match nothing: %d", file, len(unmatched))}))
+		err = errors.Join(err, report.Partial([]error{fmt.Errorf("policy %s: names that match nothing: %d", file, len(unmatched))}))
 	}
-	if f.installs {
-		return conn.install(ctx, w, file, text, f.dryRun)
+	if !f.installs || f.strict && err != nil {
+		return err
 	}
-	return err
-}
-
-// unmatched says which patterns of the policy match nothing in the cluster. Nothing is known of the
-// stores on its nodes.
-func (c connection) unmatched(ctx context.Context, w ioStreams) ([]string, error) {
-	found, err := reaper.Unmatched(ctx, c.Options)
-	var says []string
-	for _, u := range found {
-		onNodes := func(b plugin.Plugin) bool { return b.Scope == plugin.Node && u.Matches(b.Name) }
-		if u.Of != policy.BackendNames || !slices.ContainsFunc(w.backends, onNodes) {
-			says = append(says, u.String())
-		}
-	}
-	return says, err
+	return conn.install(ctx, w, text, f.dryRun)
 }
 
 // install prints how the plan of a policy differs from that of the installed one, and installs the text
 // unless that is a dry run. A partial or a refused plan is no reason not to.
-func (c connection) install(ctx context.Context, w ioStreams, file string, text []byte, dryRun bool) error {
+func (c connection) install(ctx context.Context, w ioStreams, text []byte, dryRun bool) error {
 	had, version, err := state.InstalledPolicy(ctx, c.core, c.StateNamespace)
 	if err != nil {
+		return err
+	}
+	if err := (choice{missing: version == ""}).mayBeElsewhere(c.warnings, nil); err != nil {
 		return err
 	}
 	says := "ConfigMap " + c.StateNamespace + "/" + state.PolicyName
@@ -188,12 +186,14 @@ func (c connection) install(ctx context.Context, w ioStreams, file string, text 
 	if by := found.Comparison; by != nil && by.Missing != "" {
 		fmt.Fprintln(w.stdout, by)
 	}
+	if was, err := c.installed(ctx); err == nil && (*was.DryRun != *c.Policy.DryRun || !reflect.DeepEqual(was.Limits, c.Policy.Limits)) {
+		fmt.Fprintln(w.stdout, "dryRun or limits differ, too: they decide whether a plan is carried out")
+	}
 	if !slices.Contains([]int{exitDone, exitPartial, exitLimit}, exitCode(ctx, err)) {
 		return err
 	}
 	if dryRun {
-		c.PolicyFile = ""
-		says = "nothing was written; write it with: " + c.runInfo().Command("policy install", file, "--dry-run=false")
+		says = "nothing was written: --dry-run=false installs it"
 	} else if wrote := state.InstallPolicy(ctx, c.core, c.StateNamespace, version, string(text)); wrote != nil {
 		return wrote
 	} else {

@@ -123,7 +123,11 @@ func missingRight(err error) string {
 	switch user, verb := found[1], found[2]; {
 	case !strings.HasPrefix(user, "system:serviceaccount:"):
 		right := state.Need{Verb: verb, Resource: found[3], Group: found[4], Namespace: found[5]}
-		return fmt.Sprintf("ask a cluster administrator to let %s %s; ip-reaper-view is the role for looking, ip-reaper-operator that for releasing", user, right)
+		says := fmt.Sprintf("ask a cluster administrator to let %s %s", user, right)
+		if !strings.Contains(status.Status().Message, state.PolicyName) { // no role has that
+			says += "; ip-reaper-view is the role for looking, ip-reaper-operator that for releasing"
+		}
+		return says
 	case strings.HasSuffix(user, "-restore"):
 		return restoreGrants
 	case verb == "get" || verb == "list":

@@ -136,7 +136,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "released 0 addresses (0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
 	}
-	if want := "listed 0 of 3 stores (whereabouts skipped; overlapping skipped; calico skipped)\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
+	if want := "listed 0 of 3 stores (whereabouts skipped; overlapping skipped; calico skipped)\nfound 0 pods\njudged 0 allocations: 0 due\ndone\n"; stderr != want {
 		t.Errorf("stderr = %q, want %q", stderr, want)
 	}
 	if _, _, stderr = start(t.Context(), true, append(args, "-v")); !strings.HasPrefix(stderr, "run (version ") {

@@ -150,7 +150,7 @@ var (
 	unstick   = Remedy{"or set pods.stuck to release in the policy, once no sandbox of what is held as TerminationStuck or StaticPod runs", ""}
 )
 
-var listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
+var listPods = advise(Remedy{"let ip-reaper list pods, and what else the error names; with files, give one that has the pods", "kubectl auth can-i list pods -A"})
 
 // wait is for the rules that give an allocation up when its time has come.
 func wait(s Subject) []Remedy {

@@ -190,7 +190,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 		{"it names no pod, and the other's pod exists", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, other }, nil, present},
 		{"neither names a pod", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, ipam.PodRef{} }, nil,
 			held(judge.OwnerUnknown, "it names only a sandbox")},
-		{"the other is young", func(_, c *ipam.Allocation) { c.Created = noon }, nil, held(judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z")},
+		{"the other is young", func(_, c *ipam.Allocation) { c.Created = noon }, nil, held(judge.TooYoung, "too young to tell until 2026-03-01T12:05:00Z")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, c := webAllocation(), calico
@@ -394,8 +394,8 @@ func TestDecisionOnNode(t *testing.T) {
 		of("the same, and the sandboxes were not read", held(judge.NoCensus, ""), blank, unread),
 		of("the same, and a pod shows the address", shown, blank, pods(showing(other, ip1))),
 		of("something protects it", held(judge.Protected, "not of the runtime"), entry(func(a *ipam.Allocation) { a.Protected = "not of the runtime" })),
-		of("it is younger than a sandbox that is being made", held(judge.TooYoung, "it is too young until 2026-03-01T12:01:00Z"), made(9*time.Minute), minAge(0)),
-		of("it is younger than the policy allows", held(judge.TooYoung, "it is too young until 2026-03-01T13:00:00Z"), minAge(2*time.Hour)),
+		of("it is younger than a sandbox that is being made", held(judge.TooYoung, "too young to tell until 2026-03-01T12:01:00Z"), made(9*time.Minute), minAge(0)),
+		of("it is younger than the policy allows", held(judge.TooYoung, "too young to tell until 2026-03-01T13:00:00Z"), minAge(2*time.Hour)),
 		of("it is as old as a sandbox can be that is being made", gone, made(10*time.Minute)),
 	)
 }

@@ -70,7 +70,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		of("its address is an IPv4 address in the clothes of IPv6", shown, address("::ffff:10.0.0.1"), pods(showing(other, ip1))),
 		of("its address has a zone", shown, address("fd00::1%eth0"), pods(showing(other, netip.MustParseAddr("fd00::1")))),
 
-		of("one second too young", held(judge.TooYoung, "it is too young until 2026-03-01T12:00:01Z"), created(noon.Add(-5*time.Minute+time.Second))),
+		of("one second too young", held(judge.TooYoung, "too young to tell until 2026-03-01T12:00:01Z"), created(noon.Add(-5*time.Minute+time.Second))),
 		of("old enough", absent, created(noon.Add(-5*time.Minute))),
 		of("created in the future", absent, created(noon.Add(time.Hour))),
 		of("young, but an earlier run had begun to release it", orphan, created(noon), interrupted),
@@ -370,7 +370,7 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 		of("it names no owner", noOwner, owner(ipam.Owner{})),
 		of("it names a namespace, and a sandbox", noOwner, owner(ipam.Owner{Pod: ipam.PodRef{Namespace: "default"}, Sandbox: "s1"})),
 		of("the store could not notice that it is used again", held(judge.NoToken, ""), entry(func(a *ipam.Allocation) { a.Token = "" })),
-		of("too young", held(judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z"), entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })),
+		of("too young", held(judge.TooYoung, "too young to tell until 2026-03-01T12:04:00Z"), entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })),
 		of("a rule holds it", held(judge.RuleHold, "held by rules[0]: pods web"), ofWeb, holds(itsPod)),
 		of("a rule holds another's", left, holds(itsPod)),
 		of("a rule holds its backend", held(judge.RuleHold, "held by rules[0]: backends *"), holds(policy.Match{Backends: []string{"*"}})),

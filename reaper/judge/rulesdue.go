@@ -167,7 +167,7 @@ func restoredLately(c *Case) (Ruling, bool) {
 	if at.IsZero() || !c.now.Before(until) || c.terms().ReleaseRestored {
 		return noMatch()
 	}
-	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at) + ", so its grace period ends at " + Stamp(at.Add(c.terms().Grace))})
+	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at) + ", so its grace period ends no earlier than " + Stamp(at.Add(c.terms().Grace))})
 }
 
 func unknownField(c *Case) (Ruling, bool) {
@@ -197,7 +197,7 @@ func tooYoung(c *Case) (Ruling, bool) {
 	}
 	gone := !c.present() // otherwise a live pod may have it, and it only looks replaced
 	return Ruling{
-		FirstSeen: c.since(), remembered: gone, Note: "it is too young until " + Stamp(c.Created.Add(minAge)),
+		FirstSeen: c.since(), remembered: gone, Note: "too young to tell until " + Stamp(c.Created.Add(minAge)),
 		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(c.Created)}, why},
 	}, true
 }

@@ -89,7 +89,7 @@ const (
 	again     = "or look twice, at least a minute apart, in place of the grace period (--dry-run=false releases)"
 	again2m   = "--grace-period=60s --wait=2m --dry-run"
 	again6m   = "--grace-period=60s --wait=6m --dry-run"
-	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
+	mayList   = "let ip-reaper list pods, and what else the error names; with files, give one that has the pods $ kubectl --context prod auth can-i list pods -A"
 	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
 	readyN1   = "wait until the node is ready again"
@@ -220,15 +220,15 @@ func sentences() []sentence {
 		{"a rule holds it", judge.RuleHold, "held by rules[0]: pods web", []string{"remove rules[0] (pods web) from the policy"}, in(holds(policy.Match{Pods: []string{"web"}}))},
 		{"it was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over (ledger: a restore put it back at 2026-03-01T12:00:00Z, so its grace period ends at 2026-03-01T12:15:00Z)" + ofWeb + "--release-restored --wait --dry-run=false",
+			"or release it once its grace period is over (ledger: a restore put it back at 2026-03-01T12:00:00Z, so its grace period ends no earlier than 2026-03-01T12:15:00Z)" + ofWeb + "--release-restored --wait --dry-run=false",
 		}, restored()},
 		{"it has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
 			[]string{updates, "or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy"}, in(unknownField)},
 		{"it has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(noToken)},
-		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
+		{"it is young", judge.TooYoung, "too young to tell until 2026-03-01T12:04:00Z", []string{
 			begin + ofWeb + remember, "or look twice, at least a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)" + ofWeb + "--grace-period=60s --min-age=0s --wait=2m --dry-run",
 		}, in(young)},
-		{"it is young by a rule", judge.TooYoung, "it is too young until 2026-03-01T12:59:00Z", []string{begin + from("12:59") + ofWeb + remember},
+		{"it is young by a rule", judge.TooYoung, "too young to tell until 2026-03-01T12:59:00Z", []string{begin + from("12:59") + ofWeb + remember},
 			in(young, terms(func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, MinAge: &policy.Duration{Duration: time.Hour}}}
 			}))},
@@ -312,12 +312,12 @@ func sentences() []sentence {
 			in(onTheNode, holds(policy.Match{Backends: []string{"*"}}))},
 		{"a lease was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over (ledger: a restore put it back at 2026-03-01T12:00:00Z, so its grace period ends at 2026-03-01T12:15:00Z)" + ofPool + "--release-restored --wait --dry-run=false",
+			"or release it once its grace period is over (ledger: a restore put it back at 2026-03-01T12:00:00Z, so its grace period ends no earlier than 2026-03-01T12:15:00Z)" + ofPool + "--release-restored --wait --dry-run=false",
 		}, restored(onTheNode)},
 		{"a lease has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
 			[]string{updates}, in(onTheNode, unknownField)},
 		{"a lease has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(onTheNode, noToken)},
-		{"a lease is young", judge.TooYoung, "it is too young until 2026-03-01T12:09:00Z", []string{begin + from("12:15") + ofPool + remember}, in(onTheNode, young)},
+		{"a lease is young", judge.TooYoung, "too young to tell until 2026-03-01T12:09:00Z", []string{begin + from("12:15") + ofPool + remember}, in(onTheNode, young)},
 		{"the runtime lost its sandbox", judge.SandboxAbsent, "", []string{begin + ofPool + remember, again + ofPool + again2m}, in(onTheNode)},
 	}
 }

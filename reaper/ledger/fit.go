@@ -8,7 +8,7 @@ import (
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
 // has no room, and how many these are. A full ledger has no marks of what was not listed: then the next
-// run keeps all that may be in a pool that it cannot read. Figures, stores, meanings, runs, totals and uses stay.
+// run keeps all that may be in a pool that it cannot read. Figures, stores, meanings, runs and totals stay, and uses go first.
 //
 // What is lost last is what keeps an address from being released too early: where pods hang or are
 // mirrors, and where those were whose addresses a restore put back; then restores; then graces. Then
@@ -19,7 +19,7 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	if size <= capacity {
 		return l, 0
 	}
-	l.unlisted, l.unread = nil, nil
+	l.unlisted, l.unread, l.Uses = nil, nil, nil
 	size = len(l.Encode())
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })

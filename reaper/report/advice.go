@@ -15,10 +15,9 @@ const someContext = "CONTEXT"
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called as a plugin there. So its command leaves out the file, and names the
-// plugin. If it does not know the context either, a comment says for which cluster one is to be chosen.
+// plugin.
 func (r RunInfo) Command(command string, args ...string) string {
 	var words []string
-	comment := ""
 	add := func(flag, value string) {
 		if value != "" {
 			words = append(words, flag, value)
@@ -32,9 +31,6 @@ func (r RunInfo) Command(command string, args ...string) string {
 	case r.Context == "":
 		program = "kubectl ip-reaper"
 		add("--context", cmp.Or(r.KnownAs, someContext))
-		if r.KnownAs == "" {
-			comment = "  # CONTEXT: the one for " + r.Cluster
-		}
 	default:
 		add("--context", r.Context)
 		add("--kubeconfig", r.Kubeconfig)
@@ -50,7 +46,7 @@ func (r RunInfo) Command(command string, args ...string) string {
 	if words = append(words, args...); len(words) > 0 {
 		typed = append(typed, printable.Typed(words...))
 	}
-	return strings.Join(typed, " ") + comment
+	return strings.Join(typed, " ")
 }
 
 // Kubectl returns the flags with which kubectl contacts the cluster of the run.

@@ -33,7 +33,7 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
 		{"of a pod", report.RunInfo{
 			ID: id, Origin: report.Origin{Program: "ip-reaper", Cluster: "https://10.96.0.1:443", StateNamespace: "ip-reaper"}, Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
-		}, "kubectl ip-reaper restore --context CONTEXT --run " + id + "  # CONTEXT: the one for https://10.96.0.1:443"},
+		}, "kubectl ip-reaper restore --context CONTEXT --run " + id},
 		{"of a pod whose installation names the context", report.RunInfo{
 			ID: id, Origin: report.Origin{Program: "ip-reaper", Cluster: "https://10.96.0.1:443", KnownAs: "prod eu", StateNamespace: "ip-reaper"},
 		}, "kubectl ip-reaper restore --context 'prod eu' --run " + id},

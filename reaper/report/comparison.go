@@ -43,7 +43,7 @@ type Change struct {
 type Judged struct {
 	Verdict judge.Verdict `json:"verdict"`
 	Reason  judge.Reason  `json:"reason"`
-	leaked  bool
+	Leaked  bool          `json:"-"`
 }
 
 // Compare returns how the verdicts of two policies on the same inventory differ. An address counts
@@ -65,7 +65,7 @@ func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {
 		}
 		a := d.Allocation
 		c.Changes = append(c.Changes, Change{a.Backend, a.Pool, a.Key, a.Label(), a.Owner.Entry(), before, after})
-		if before.Verdict != after.Verdict || before.leaked != after.leaked {
+		if before.Verdict != after.Verdict || before.Leaked != after.Leaked {
 			differences = append(differences, difference{a.Address(), before, after})
 		}
 	}
@@ -84,7 +84,7 @@ func (c *Comparison) count(j Judged, n int) {
 	switch {
 	case j.Verdict == judge.Orphaned:
 		c.Due += n
-	case j.Verdict == judge.Held && j.leaked:
+	case j.Verdict == judge.Held && j.Leaked:
 		c.Held += n
 	}
 }

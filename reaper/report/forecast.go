@@ -46,13 +46,21 @@ func (y Layout) Used(gone map[ipam.PoolRef]int) map[string]int {
 // useName returns the name of a network in a ledger.Use.
 func useName(backend, network string) string { return backend + " " + network }
 
-// forecast returns the forecast of a place; nil if it is full or not known to get fuller, or not soon.
-func (r Report) forecast(p Place, used map[string]int) *Forecast {
-	name := useName(p.Backend, p.Name)
-	now, known := used[name]
-	if !known || !p.Network || len(p.Part) > 0 || p.Free == nil || p.Free.Sign() == 0 || r.Run.Undated {
-		return nil
+// forecasts returns those of the networks that have room, and are known to get fuller.
+func (r Report) forecasts() map[string]*Forecast {
+	found, used := make(map[string]*Forecast), r.Used(nil)
+	for _, n := range r.Networks {
+		name := useName(n.Backend, n.Name)
+		now, known := used[name]
+		if known && n.Free != nil && n.Free.Sign() > 0 && !r.Run.Undated {
+			found[name] = r.forecast(name, now, n.Free)
+		}
 	}
+	return found
+}
+
+// forecast returns the forecast of a network; nil if it is not known to get fuller, or not within a week.
+func (r Report) forecast(name string, now int, free *big.Int) *Forecast {
 	for _, u := range r.Uses {
 		since := time.Unix(u.At, 0).UTC()
 		then, known := u.Used[name]
@@ -60,7 +68,7 @@ func (r Report) forecast(p Place, used map[string]int) *Forecast {
 		if !known || took < leastSince || took > mostSince {
 			continue
 		}
-		left := new(big.Int).Mul(p.Free, big.NewInt(int64(took)))
+		left := new(big.Int).Mul(free, big.NewInt(int64(took)))
 		if now <= then || left.Div(left, big.NewInt(int64(now-then))).Cmp(big.NewInt(int64(mostAhead))) > 0 {
 			return nil
 		}

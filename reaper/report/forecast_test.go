@@ -36,6 +36,8 @@ func TestStatusSaysHowSoonANetworkIsFull(t *testing.T) {
 		"it is full":                                 {uses: []ledger.Use{use(20*time.Hour, 160)}, change: func(r *report.Report) { r.Networks[0].Free = new(big.Int) }},
 		"a pool could not be read":                   {uses: []ledger.Use{use(20*time.Hour, 160)}, change: func(r *report.Report) { r.Networks[0].Partial = true }},
 		"files that have no time":                    {uses: []ledger.Use{use(20*time.Hour, 160)}, change: func(r *report.Report) { r.Run.Undated = true }},
+		"soon, although much is free":                {uses: []ledger.Use{use(2*time.Hour, 120)}, change: func(r *report.Report) { r.Networks[0].Free = big.NewInt(60) }, want: time.Hour, since: 2 * time.Hour},
+		"not soon, and much is free":                 {uses: []ledger.Use{use(24*time.Hour, 180)}, change: func(r *report.Report) { r.Networks[0].Free = big.NewInt(61) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report.Report{Run: report.RunInfo{StartedAt: now}, Uses: c.uses, Layout: report.Layout{
@@ -45,11 +47,14 @@ func TestStatusSaysHowSoonANetworkIsFull(t *testing.T) {
 			if c.change != nil {
 				c.change(&r)
 			}
-			var want *report.Forecast
+			var want, got *report.Forecast
 			if c.want > 0 {
 				want = &report.Forecast{Full: now.Add(c.want), Since: now.Add(-c.since)}
 			}
-			if diff := cmp.Diff(want, r.Scarce(nil, nil)[0].Forecast); diff != "" {
+			for _, s := range r.Scarce(nil, nil) {
+				got = s.Forecast
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("forecast (-want +got):\n%s", diff)
 			}
 		})

@@ -127,9 +127,6 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	if due := d.Ripens(); !due.IsZero() { // only what has one allocates it
 		e.Due, e.Ripe = &due, due
 	}
-	if e.Due != nil && d.Reason == judge.TooYoung {
-		e.Note = "too young to tell: no run releases it before " + judge.Stamp(e.Ripe)
-	}
 	if e.Due != nil && !d.FirstSeen.IsZero() {
 		first := d.FirstSeen
 		e.FirstSeen = &first

@@ -485,11 +485,7 @@ func (r Report) BottomLine() string {
 		parts = append(parts, printable.Thousands(l.Due)+due)
 	}
 	if untimed {
-		command := "run"
-		if r.Run.Node != "" {
-			command = "node"
-		}
-		waiting, held = held, waiting+", not timed yet: start the clock with "+command+" --remember"
+		waiting, held = held, waiting+", not timed yet: start the clock with --remember"
 	}
 	line := printable.Counted(l.Total, "leaked address") + only + ": " + strings.Join(append(parts, waiting, held), ", ")
 	line += l.Unsure()
@@ -501,13 +497,15 @@ func (r Report) BottomLine() string {
 
 // Unsure says of how many addresses it is not known whether they leaked, for the end of a sentence.
 func (l Leaked) Unsure() (text string) {
-	others := slices.DeleteFunc(slices.Clone(l.UndecidedBy), func(c ReasonCount) bool {
+	var others []ReasonCount
+	for _, c := range l.UndecidedBy {
 		if c.Reason == judge.TooYoung {
 			l.Undecided -= c.Count
 			text = "; " + printable.Thousands(c.Count) + " waiting, too young to tell"
+		} else {
+			others = append(others, c)
 		}
-		return c.Reason == judge.TooYoung
-	})
+	}
 	if l.Undecided > 0 {
 		text += "; " + printable.Thousands(l.Undecided) + " undecided (" + reasons(others) + ")"
 	}

@@ -13,7 +13,8 @@ type Schedule struct {
 	Cron      string `json:"cron"`               // such as "7,22,37,52 * * * *"
 	TimeZone  string `json:"timeZone,omitempty"` // empty for that of the controllers
 	Suspended bool   `json:"suspended"`
-	DryRun    bool   `json:"dryRun"` // by its arguments; otherwise its policy decides
+	DryRun    bool   `json:"dryRun"`  // by its arguments; otherwise its policy decides
+	Running   bool   `json:"running"` // a run of it has not ended
 
 	// The times are null if there is none, or if it is unknown.
 	LastRun     *time.Time `json:"lastRun"`
@@ -37,16 +38,22 @@ type Scarce struct {
 	Forecast *Forecast `json:"forecast"` // null if there is none
 }
 
-// Scarce returns the open networks of whose addresses less than a tenth is free, and those for which some pods wait. The
+// soon is how long before it is full a network is scarce, however much of it is free.
+const soon = 24 * time.Hour
+
+// Scarce returns the open networks of whose addresses less than a tenth is free, or that are full soon, and those for which some pods wait. The
 // command is that of a run on the same cluster.
 func (r Report) Scarce(asking []Asking, command []string) []Scarce {
-	scarce, used := []Scarce{}, r.Used(nil)
+	scarce, forecasts := []Scarce{}, r.forecasts()
 	add := func(p Place) *Scarce {
 		i := slices.IndexFunc(scarce, func(s Scarce) bool {
 			return s.Backend == p.Backend && s.Name == p.Name && slices.Equal(s.Part, p.Part)
 		})
 		if i < 0 {
-			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}, r.forecast(p, used)})
+			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}, nil})
+			if p.Network && len(p.Part) == 0 {
+				scarce[i].Forecast = forecasts[useName(p.Backend, p.Name)]
+			}
 		}
 		return &scarce[i]
 	}
@@ -61,7 +68,8 @@ func (r Report) Scarce(asking []Asking, command []string) []Scarce {
 	}
 	for _, n := range r.Networks {
 		for _, seen := range n.asPodsSeeIt(n.Attachments) {
-			if seen.runsDry() {
+			f := forecasts[useName(n.Backend, n.Name)]
+			if seen.runsDry() || f != nil && f.Full.Sub(r.Run.StartedAt) < soon {
 				add(r.place(command, seen))
 			}
 		}

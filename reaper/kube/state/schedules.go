@@ -37,6 +37,7 @@ func Schedules(ctx context.Context, client rest.Interface, namespace string, now
 			Cron:        job.Spec.Schedule,
 			Suspended:   job.Spec.Suspend != nil && *job.Spec.Suspend,
 			DryRun:      slices.Contains(containers[i].Args, "--dry-run"),
+			Running:     len(job.Status.Active) > 0,
 			LastRun:     timeOf(job.Status.LastScheduleTime),
 			LastSuccess: timeOf(job.Status.LastSuccessfulTime),
 		}

@@ -146,11 +146,9 @@ func InstallPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, name
 	maps := core.ConfigMaps(namespace)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: PolicyName, ResourceVersion: version}, Data: map[string]string{policyKey: text}}
 	patch, err := json.Marshal(cm)
-	switch {
-	case err != nil:
-	case version == "":
+	if version == "" {
 		_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
-	default:
+	} else if err == nil {
 		_, err = maps.Patch(ctx, PolicyName, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {

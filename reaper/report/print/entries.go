@@ -60,7 +60,7 @@ var looks = [...]look{
 // lookOf returns how an entry is shown. What is too young to tell waits, too.
 func lookOf(e *report.Entry) look {
 	if e.Reason == judge.TooYoung {
-		return looks[report.Waiting]
+		return look{looks[report.Waiting].urgency, looks[report.Waiting].word, 'y'}
 	}
 	return looks[e.Fate()]
 }

@@ -138,7 +138,7 @@ func aboutNode(x report.Explanation) string {
 	}
 	text := "it " + x.NodeState
 	if x.Live > 0 {
-		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, which are deleted once it is fenced or gone: first be sure that nothing runs there"
+		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, which are deleted if it is fenced or deleted: be sure that nothing runs there"
 	}
 	if len(kept) == 0 {
 		return text
@@ -151,7 +151,7 @@ func aboutNode(x report.Explanation) string {
 	}
 	text += fmt.Sprintf("; it keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(leaked, "address"))
 	if unknown > 0 {
-		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
+		text += ", of which " + printable.Counted(unknown, "allocation") + " may be on another node"
 	}
 	return text
 }
@@ -398,7 +398,7 @@ func whereNowhere(x report.Explanation) string {
 	case x.Unrecorded:
 		return "in no store, and not free in " + in + ", which may give it to another pod"
 	default:
-		return "free, but " + in + " does not hand it out"
+		return "in no store, and " + in + " does not hand it out"
 	}
 }
 

@@ -36,7 +36,7 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  it is not ready since noon; 35 addresses of pods that the API server still lists on it, which are deleted once it is fenced or gone: first be sure that nothing runs there; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
+		"  it is not ready since noon; 35 addresses of pods that the API server still lists on it, which are deleted if it is fenced or deleted: be sure that nothing runs there; it keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 allocations may be on another node\n",
 		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
 		"\nIP        POOL ",
 		"\n10.1.0.0  kube-system/a-pool-with-a-long-name  shop/a-pod-with-an-even-longer-name  PodAbsent\n10.0.0.0  kube-",

@@ -50,7 +50,7 @@ func isOne(h report.History) bool { return len(h.Runs) > 0 && h.Runs[0].Entries 
 // historyTables returns a table of the runs. If a single run was asked for, it adds a
 // table of its allocations.
 func historyTables(h report.History, wide bool) []table {
-	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "NOTE", "POOLS"}, spare: []string{"STARTED", "POOLS", "VERSION", "RECORDED"}}
+	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "NOTE", "POOLS"}, spare: []string{"POOLS", "VERSION", "RECORDED", "STARTED"}}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}, spare: []string{"BACKEND"}}
 	if wide {
 		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX")
@@ -161,12 +161,12 @@ func recordedBy(r journal.PastRun) string {
 	}
 	released := printable.Thousands(*r.Result.Released)
 	switch *r.Result.Released {
-	case r.Addresses:
-		released = "all"
 	case 0:
 		released = "none"
+	case r.Addresses:
+		released = "all"
 	}
-	return text + ", of which the run released " + released
+	return text + ", of which the run is known to have released " + released
 }
 
 // noneByCronJob reports whether people started all runs. A run in a pod may be of the CronJob, or of a Job.

@@ -34,7 +34,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		default:
 			advise("Release what is due (needs the right to release)", repeat("--dry-run=false"))
 		}
-		remembers := writable && !r.Run.Unsaved
+		remembers := writable && !r.Run.Unsaved && !overridesKeeping(again)
 		if remembers && found.Waiting > 0 && !r.Run.Memory {
 			advise("Remember what waits, so that its grace period can end (needs the right to write the ledger)", repeat("--remember", "--dry-run"))
 		}
@@ -66,6 +66,15 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		advise("Undo the releases of this run", undoOn(r.Run))
 	}
 	return next
+}
+
+// overridesKeeping reports whether a run that remembers would not only begin grace periods, but also believe a store or a
+// census that others refuse, or forget what a restore holds.
+func overridesKeeping(run []string) bool {
+	return slices.ContainsFunc(run, func(word string) bool {
+		flag, _, _ := strings.Cut(word, "=")
+		return slices.Contains([]string{"--accept-new-store", "--unsafe-ignore-limit", "--release-restored"}, flag)
+	})
 }
 
 // soonest returns how long a run that looks twice has to wait until the first of what waits is due, and how many addresses

@@ -22,9 +22,9 @@ func TestWhatToDoNext(t *testing.T) {
 		until    = "Wait until 2026-03-01T13:01:00Z, when a run releases the first of what waits: "
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
-		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context CONTEXT 10.0.0.9  # CONTEXT: the one for https://10.0.0.1:6443`
+		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context CONTEXT 10.0.0.9`
 		worker   = "Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17  # CONTEXT: the one for https://10.0.0.1:6443`
+		workerIn = `Addresses wait for nodes that are not ready: 1 for worker-17. Make sure that a node is off, then fence it: kubectl ip-reaper explain --context CONTEXT node/worker-17`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	waiting := func(due *time.Time, wait time.Duration) report.Entry {
@@ -87,6 +87,22 @@ func TestWhatToDoNext(t *testing.T) {
 				t.Errorf("next (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A run that remembers would believe another store, or a census that lacks pods, for good, or forget what a restore holds. So
+// no command remembers that has a flag for one run.
+func TestNothingIsRememberedByARunThatOverridesWhatKeeps(t *testing.T) {
+	for _, flag := range []string{"--accept-new-store", "--unsafe-ignore-limit=maxPodDrop", "--release-restored", "--namespace=shop"} {
+		r := fullReport()
+		r.Run.Memory = false
+		remembers := false
+		for _, one := range nextOf(r, []string{"ip-reaper", "run", flag}) {
+			remembers = remembers || strings.Contains(one.Command, "--remember")
+		}
+		if remembers != (flag == "--namespace=shop") {
+			t.Errorf("%s: a command remembers: %v", flag, remembers)
+		}
 	}
 }
 

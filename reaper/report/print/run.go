@@ -53,7 +53,7 @@ func changeTable(c *report.Comparison, all bool) table {
 	for _, change := range c.Changes {
 		row := []string{change.Address, change.Backend, change.Pool, podOf(change.Owner)}
 		for _, by := range []report.Judged{change.Installed, change.File} {
-			row = append(row, lookOf(&report.Entry{Verdict: by.Verdict, Reason: by.Reason}).word+" "+string(by.Reason))
+			row = append(row, lookOf(&report.Entry{Verdict: by.Verdict, Reason: by.Reason, Leaked: by.Leaked}).word+" "+string(by.Reason))
 		}
 		t.rows = append(t.rows, row)
 	}

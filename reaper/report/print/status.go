@@ -61,7 +61,7 @@ func viewOfStatus(r report.Report, o Options, s report.CronJobs) view {
 		p.Next = &v.next[0]
 	}
 	v.value = p
-	v.tables = func(bool) []table { return []table{scarceTable(p), nodeTable(r, p)} }
+	v.tables = func(bool) []table { return []table{scarceTable(p, len(asking) > 0), nodeTable(r, p)} }
 	if n := len(r.Warnings); n > 0 {
 		v.conclusion = []string{printable.Counted(n, "warning") + ": pools shows each"}
 	}
@@ -69,7 +69,7 @@ func viewOfStatus(r report.Report, o Options, s report.CronJobs) view {
 }
 
 // scarceTable returns a row for each network with few free addresses, or for which pods wait.
-func scarceTable(p statusReport) table {
+func scarceTable(p statusReport, waits bool) table {
 	t := table{heading: []string{"NETWORK", "FREE", "OF", "FULL IN", "DUE", "WAITING", "HELD", "WAITING PODS"}, spare: []string{"OF"}}
 	for _, n := range p.Scarce[:min(len(p.Scarce), shownRows)] {
 		name, free := n.Name, number(n.Free)
@@ -89,7 +89,11 @@ func scarceTable(p statusReport) table {
 		t.say("… and %s: pools shows each", printable.Counted(more, "more network"))
 	}
 	if len(p.Scarce) == 0 {
-		t.say("no network is known to have less than a tenth of its addresses free, and no pod is known to wait for one")
+		text := "no network is known to run dry"
+		if !waits {
+			text += ", and no pod is known to wait for an address"
+		}
+		t.say("%s", text)
 	}
 	return t
 }
@@ -158,7 +162,11 @@ func scheduleLines(s report.CronJobs, namespace string) (lines []string) {
 		if one.LastRun == nil {
 			line += ", never ran"
 		} else {
-			line += ", last run " + clock(one.LastRun) + ", last success " + cmp.Or(clock(one.LastSuccess), "never")
+			line += ", last run " + clock(one.LastRun)
+			if !one.Running && (one.LastSuccess == nil || one.LastSuccess.Before(*one.LastRun)) {
+				line += " (DID NOT SUCCEED)"
+			}
+			line += ", last success " + cmp.Or(clock(one.LastSuccess), "never")
 		}
 		if one.Next != nil {
 			line += ", next run " + clock(one.Next)
@@ -168,19 +176,19 @@ func scheduleLines(s report.CronJobs, namespace string) (lines []string) {
 	return lines
 }
 
-// nextStep returns the one command that helps most: to see what a run would release; else what nextOf says of what waits and
-// is held; else why a pod waits. There may be none.
+// nextStep returns the one command that helps most: to see what a run would release; else why a pod waits; else what nextOf
+// says of what waits and is held. There may be none.
 func nextStep(r report.Report, run []string, asking []report.Asking) []judge.Remedy {
 	if r.Leaked != nil && r.Leaked.Due > 0 && r.Run.Place() != "" {
 		return []judge.Remedy{{Says: "See what a run would release", Command: printable.Typed(append(slices.Clone(run), "--dry-run")...)}}
+	}
+	if len(asking) > 0 && r.Run.Place() != "" {
+		return []judge.Remedy{{Says: "See why a pod waits", Command: explainOn(r.Run, asking[0].Namespace+"/"+asking[0].Pod)}}
 	}
 	for _, one := range nextOf(r, run) {
 		if one.Command != "" {
 			return []judge.Remedy{one}
 		}
-	}
-	if len(asking) > 0 && r.Run.Place() != "" {
-		return []judge.Remedy{{Says: "See why a pod waits", Command: explainOn(r.Run, asking[0].Namespace+"/"+asking[0].Pod)}}
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (r ranking) table(limit int) table {
 			left += row.Leaked
 			continue
 		}
-		t.rows = append(t.rows, []string{row.Name, printable.Thousands(row.Leaked), printable.Thousands(row.Due), printable.Thousands(row.Waiting), printable.Thousands(row.Held), row.State})
+		t.rows = append(t.rows, []string{row.Name, printable.Thousands(row.Leaked), printable.Thousands(row.Due), printable.Thousands(row.Waiting), printable.Thousands(row.Held), strings.TrimPrefix(row.State, "is ")})
 	}
 	if more := len(r.Rows) - limit; more > 0 {
 		t.say("… and %s more with %s: --limit shows more", printable.Thousands(more), printable.Thousands(left))

@@ -13,6 +13,7 @@ const STATES = [
   { key: 'f', name: 'failed', label: 'failed', about: 'the write may or may not have happened' },
   { key: 'd', name: 'due', label: 'due', about: 'no owner, and the grace period is over' },
   { key: 'w', name: 'waiting', label: 'waiting', about: 'no owner, but the grace period is not over' },
+  { key: 'y', name: 'waiting', label: 'waiting', about: 'too young to tell whether it leaked' },
   { key: 'h', name: 'held', label: 'held', about: 'no owner, but kept for another reason' },
   { key: 'p', name: 'protected', label: 'protected', status: 'held', about: 'no owner, but something else protects the address' },
   { key: 'r', name: 'released', label: 'released', about: 'released by this run' },
