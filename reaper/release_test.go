@@ -226,13 +226,13 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 		want   report.Fate
 		says   string // the run
 	}{
-		{"released", nil, report.Released, "interrupted: 0 of 1 address released"},
-		{"not sent", stopped, report.NotBegun, "interrupted: 0 of 1 address released"},
+		{"released", nil, report.Released, "interrupted: 0 of 1 address released (1 of 2 allocations)"},
+		{"not sent", stopped, report.NotBegun, "interrupted: 0 of 1 address released (0 of 2 allocations)"},
 		{"its answer was lost", fmt.Errorf("%w: %w", stopped, ipam.ErrLost), report.Failed,
-			"one: a: 1 not released: not decided: interrupted: the answer was lost; interrupted: 0 of 1 address released"},
+			"one: a: 1 not released: not decided: interrupted: the answer was lost; interrupted: 0 of 1 address released (0 of 2 allocations)"},
 		{"its first write was done", ipam.Begun(stopped), report.Failed,
-			"one: a: 1 not released: not decided: interrupted, and its release has begun; interrupted: 0 of 1 address released"},
-		{"the store is busy", &ipam.RetryAfterError{Err: errors.New("busy")}, report.Failed, "one: a: 1 not released: busy; interrupted: 0 of 1 address released"},
+			"one: a: 1 not released: not decided: interrupted, and its release has begun; interrupted: 0 of 1 address released (0 of 2 allocations)"},
+		{"the store is busy", &ipam.RetryAfterError{Err: errors.New("busy")}, report.Failed, "one: a: 1 not released: busy; interrupted: 0 of 1 address released (0 of 2 allocations)"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
