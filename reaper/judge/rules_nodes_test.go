@@ -44,6 +44,8 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		of("interrupted", unreachable, change(func(a *ipam.Allocation) { a.Interrupted = true })),
 		of("in use", present, pods(showing(web, ip1))),
 		of("not a pod's", held(judge.NotPodOwned, "a tunnel"), change(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
+		of("a rule holds it, too", held(judge.NodeUnreachable, "node n1 is not ready; also held by rules[0]: pods web"), holds(policy.Match{Pods: []string{"web"}})),
+		of("its namespace is excluded, too", held(judge.NodeUnreachable, "node n1 is not ready; also namespaces.exclude has default"), excludes("default")),
 	)
 }
 

@@ -70,7 +70,7 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 				}
 				note += ", and " + cmp.Or(why, "may be its node by another name")
 			}
-			return match(note, evidence...)
+			return c.matchBeside(note, evidence)
 		}
 	}
 	return noMatch()
@@ -93,7 +93,18 @@ func nodeUnknown(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	note := "its node is unknown, and these are not ready: " + printable.Some(names)
-	return match(note, evidence[:min(printable.MaxNamed, len(evidence))]...)
+	return c.matchBeside(note, evidence[:min(printable.MaxNamed, len(evidence))])
+}
+
+// matchBeside is match for a hold that a node ends, with what holds the allocation after that, so that nobody fences a node
+// for nothing.
+func (c *Case) matchBeside(note string, evidence []Evidence) (Ruling, bool) {
+	for _, rule := range []func(*Case) (Ruling, bool){outOfScope, heldByRule, restoredLately} {
+		if also, held := rule(c); held {
+			note, evidence = note+"; also "+also.Note, append(evidence, also.Evidence...)
+		}
+	}
+	return match(note, evidence...)
 }
 
 // awayNodes returns the nodes that are not ready and on which the allocation may be, if its node is not known.
