@@ -151,6 +151,9 @@ func (f policyFlags) validate(ctx context.Context, w ioStreams, file string, clu
 				unmatched = append(unmatched, u.String())
 			}
 		}
+		if err == nil && len(found) == 0 {
+			fmt.Fprintln(w.stdout, printable.Line(file)+": each name matches something in the cluster")
+		}
 	}
 	for _, warning := range append(p.Warnings(), unmatched...) {
 		fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))

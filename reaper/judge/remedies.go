@@ -271,7 +271,7 @@ func fence(s Subject) []Remedy {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
 			s.Owner.Node = name
 			remedies = append(remedies, s.fill(Remedy{
-				"or fence it, once you are sure that nothing runs on {node} any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes)",
+				"or fence it, once you are sure that nothing runs on {node} any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes); then run ip-reaper again",
 				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 			}, Remedy{
 				"or, if its machine is gone for good or has joined again under another name, delete {node} (needs rights on nodes)",

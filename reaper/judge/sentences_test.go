@@ -90,7 +90,7 @@ const (
 	again2m   = "--grace-period=60s --wait=2m --dry-run"
 	again6m   = "--grace-period=60s --wait=6m --dry-run"
 	mayList   = "let ip-reaper list pods, and what else the error names; with files, give one that has the pods $ kubectl --context prod auth can-i list pods -A"
-	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more: its pods are deleted by force, and the taint must go when it is back (needs rights on nodes); then run ip-reaper again $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
 	readyN1   = "wait until the node is ready again"
 	lookN1    = "check on that node whether its sandbox still runs $ crictl pods --namespace default --name web"
