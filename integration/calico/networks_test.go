@@ -143,7 +143,7 @@ func TestPluginNamesThePoolThatIsFull(t *testing.T) {
 			cluster.Annotation("cni.projectcalico.org/ipv4pools", `["small"]`))
 		s.must(err)
 		s.must(s.Cluster.FailSandbox(s.Context(), pod, plugin.SandboxFailed(plugin.Pod{Namespace: shop, Name: "hangs"}, calico.DefaultNetwork, full)))
-		s.explained("waits for an address of small (full, 8 leaked, an event names it)", words)
+		s.explained("waits for an address of small (full, 0 leaked, 8 too young, an event names it)", words)
 
 		missing := calico.NewSandbox(shop, "missing", node)
 		missing.Pools = []string{"10.99.0.0/24"}

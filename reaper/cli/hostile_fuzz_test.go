@@ -28,7 +28,7 @@ import (
 var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // line is what a line of stderr begins with.
-var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|warning: |failed: |equal failures |(pushing|writing) the (metrics|termination message) failed: |the lock was |(run|judged|done) \(|release(: | \()|the ledger does not have |cannot tell (whether other namespaces have a state|which (rights the account has|cluster this is)): |listed \d|found \d|judged \d|releasing in whereabouts: \d|settled \d|done$)`)
+var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|warning: |failed: |equal failures |(pushing|writing) the (metrics|termination message) failed: |the lock was |client-go: |(run|judged|done|node) \(|(release|restore)(: | \()|waiting until |the next grace period ends at |the ledger does not have |cannot tell (whether other namespaces have a state|which (rights the account has|cluster this is)): |listed \d|found \d|judged \d|releasing in whereabouts: \d|settled \d|done$)`)
 
 // No text of a dump, a journal, an object, a server's message or a proxy's page reaches
 // stdout, stderr or the termination message as a control character or as a line of its

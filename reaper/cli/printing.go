@@ -138,14 +138,14 @@ func newLogger(w ioStreams, format string, verbose bool) *slog.Logger {
 	if verbose {
 		level = slog.LevelDebug
 	}
-	klog.SetSlogLogger(slog.New(newHandler(w.stderr, format, slog.LevelWarn)))
-	return slog.New(newHandler(w.stderr, format, level))
+	klog.SetSlogLogger(slog.New(newHandler(w.stderr, format, "client-go: ", slog.LevelWarn)))
+	return slog.New(newHandler(w.stderr, format, "", level))
 }
 
-// newHandler returns a handler that logs values of limited size, as text or as JSON.
-func newHandler(w io.Writer, format string, level slog.Level) slog.Handler {
+// newHandler returns a handler that logs values of limited size, as text that begins with a prefix, or as JSON.
+func newHandler(w io.Writer, format, prefix string, level slog.Level) slog.Handler {
 	if format == logText {
-		return teller{w: w, level: level}
+		return teller{w: w, prefix: prefix, level: level}
 	}
 	return slog.NewJSONHandler(printable.JSON(w), &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return limited(a) }})
 }
@@ -162,9 +162,10 @@ func limited(a slog.Attr) slog.Attr {
 
 // A teller logs a sentence for each record: its message, what went wrong, and the other attributes.
 type teller struct {
-	w     io.Writer // safe for concurrent use
-	level slog.Level
-	with  []slog.Attr
+	w      io.Writer // safe for concurrent use
+	prefix string
+	level  slog.Level
+	with   []slog.Attr
 }
 
 // Enabled implements slog.Handler.
@@ -181,7 +182,7 @@ func (t teller) WithAttrs(more []slog.Attr) slog.Handler {
 
 // Handle implements slog.Handler.
 func (t teller) Handle(_ context.Context, r slog.Record) error {
-	says := r.Message
+	says := t.prefix + r.Message
 	var rest []string
 	tell := func(a slog.Attr) bool {
 		if value := limited(a).Value.String(); a.Key == "err" || a.Key == "text" {

@@ -355,14 +355,10 @@ func fillOf(p report.Place, judged bool) string {
 	if judged {
 		text += fmt.Sprintf(", %d leaked", p.Leaked)
 	}
-	undecided := 0
 	for _, l := range p.Leaks {
 		if l.Status == report.Undecided {
-			undecided += l.Count
+			text += fmt.Sprintf(", %d %s", l.Count, l.Reason.Words())
 		}
-	}
-	if undecided > 0 {
-		text += fmt.Sprintf(", %d undecided", undecided)
 	}
 	if p.Told {
 		text += ", " + toldOf(p)
@@ -469,7 +465,11 @@ func (t *table) leakLines(leaks []report.Leak) {
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
 		}
-		t.field(l.Status.String(), line)
+		word := l.Status.String()
+		if l.Reason == judge.TooYoung {
+			word = looks[report.Waiting].word
+		}
+		t.field(word, line)
 		t.advise(l.Remedies)
 	}
 }
