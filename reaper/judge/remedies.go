@@ -263,7 +263,11 @@ func lookForIt(s Subject) []Remedy {
 
 // fence is for allocations of nodes that are not ready. The evidence names the nodes.
 func fence(s Subject) []Remedy {
-	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
+	var remedies []Remedy
+	if _, also, held := strings.Cut(s.Note, Also); held {
+		remedies = []Remedy{{"whatever becomes of its node, this holds it, too: " + also, ""}}
+	}
+	remedies = append(remedies, Remedy{"wait until the node is ready again", ""})
 	if i := slices.Index(s.Kubectl, "--as"); i >= 0 { // the roles of ip-reaper may not write nodes
 		s.Kubectl = s.Kubectl[:i]
 	}

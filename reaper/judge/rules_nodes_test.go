@@ -33,6 +33,10 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 	_, later, _ := sandboxSituation()
 	later.Created = noon.Add(-50 * time.Minute)
 	change := func(f func(a *ipam.Allocation)) change { return entry(f) }
+	ruled := given(onNode1, nodes(notReady("n1")), holds(policy.Match{Pods: []string{"web"}}))
+	if says := remediesOf(ruled.judge(t, noon)[0])[0].Says; says != "whatever becomes of its node, this holds it, too: held by rules[0]: pods web" {
+		t.Errorf("the first remedy of what a rule holds, too, is %q", says)
+	}
 	verdicts(t, all(onNode1, beside(later), nodes(notReady("n1")), terms(releaseAll), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Hold })),
 		of("PodAbsent", unreachable),
 		of("PodReplaced", unreachable, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),

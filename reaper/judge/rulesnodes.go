@@ -96,12 +96,15 @@ func nodeUnknown(c *Case) (Ruling, bool) {
 	return c.matchBeside(note, evidence[:min(printable.MaxNamed, len(evidence))])
 }
 
+// Also comes, in the note of what waits for its node, before what holds it after that.
+const Also = "; also "
+
 // matchBeside is match for a hold that a node ends, with what holds the allocation after that, so that nobody fences a node
 // for nothing.
 func (c *Case) matchBeside(note string, evidence []Evidence) (Ruling, bool) {
 	for _, rule := range []func(*Case) (Ruling, bool){outOfScope, heldByRule, restoredLately} {
 		if also, held := rule(c); held {
-			note, evidence = note+"; also "+also.Note, append(evidence, also.Evidence...)
+			note, evidence = note+Also+also.Note, append(evidence, also.Evidence...)
 		}
 	}
 	return match(note, evidence...)

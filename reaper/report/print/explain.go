@@ -138,7 +138,10 @@ func aboutNode(x report.Explanation) string {
 	}
 	text := "it " + x.NodeState
 	if x.Live > 0 {
-		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it, which are deleted if it is fenced or deleted: be sure that nothing runs there"
+		text += "; " + printable.Counted(x.Live, "address") + " of pods that the API server still lists on it"
+		if !strings.HasPrefix(x.NodeState, "is fenced") {
+			text += ", which are deleted if it is fenced or deleted: be sure that nothing runs there"
+		}
 	}
 	if len(kept) == 0 {
 		return text

@@ -111,7 +111,7 @@ func soonest(entries []report.Entry) (wait time.Duration, n int, due *time.Time)
 func waitsOf(r report.Report) []judge.Remedy {
 	var waiting []row
 	for _, e := range rowsOf(r.Entries, false) {
-		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable && holderOf(e) != "" {
+		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable && holderOf(e) != "" && !strings.Contains(e.Note, judge.Also) {
 			waiting = append(waiting, e)
 		}
 	}
