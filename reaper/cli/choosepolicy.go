@@ -81,10 +81,15 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 // readInstalled returns the installed policy.
 func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (policy.Policy, error) {
 	text, _, err := state.InstalledPolicy(ctx, core, namespace)
-	switch {
-	case err != nil:
+	if err != nil {
 		return policy.Policy{}, err
-	case text == nil:
+	}
+	return installedOf(w, namespace, text)
+}
+
+// installedOf returns the installed policy of its text, which is nil if there is none.
+func installedOf(w ioStreams, namespace string, text []byte) (policy.Policy, error) {
+	if text == nil {
 		return policy.Policy{}, fmt.Errorf("ConfigMap %s/%s is %w", namespace, state.PolicyName, ipam.ErrNotInstalled)
 	}
 	return policy.Load(text, plugin.Known(w.backends))

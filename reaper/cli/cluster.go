@@ -203,7 +203,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		}
 	}
 	var installed func(context.Context) (policy.Policy, error)
-	if c.context != "" && o.policyFile != "" && (!o.writes || o.stateOnly) {
+	if c.context != "" && o.policyFile != "" && !o.writes {
 		installed = func(ctx context.Context) (policy.Policy, error) {
 			return readInstalled(ctx, w, c.core, c.stateIn)
 		}

@@ -183,13 +183,14 @@ func (c connection) install(ctx context.Context, w ioStreams, text []byte, dryRu
 		return err
 	}
 	o := c.Options
-	o.Policy.DryRun, o.Installed = new(true), c.installed
+	was, unread := installedOf(w, c.StateNamespace, had)
+	o.Policy.DryRun, o.Installed = new(true), func(context.Context) (policy.Policy, error) { return was, unread }
 	found, err := reaper.Run(ctx, o)
 	err = errors.Join(err, print.Write(w.stdout, print.Options{Format: "table", Quiet: true}, found))
 	if by := found.Comparison; by != nil && by.Missing != "" {
 		fmt.Fprintln(w.stdout, by)
 	}
-	if was, err := c.installed(ctx); err == nil && (*was.DryRun != *c.Policy.DryRun || !reflect.DeepEqual(was.Limits, c.Policy.Limits)) {
+	if unread == nil && (*was.DryRun != *c.Policy.DryRun || !reflect.DeepEqual(was.Limits, c.Policy.Limits)) {
 		fmt.Fprintln(w.stdout, "dryRun or limits differ, too: they decide whether a plan is carried out")
 	}
 	if !slices.Contains([]int{exitDone, exitPartial, exitLimit}, exitCode(ctx, err)) {

@@ -52,7 +52,7 @@ func (r Report) forecasts() map[string]*Forecast {
 	for _, n := range r.Networks {
 		name := useName(n.Backend, n.Name)
 		now, known := used[name]
-		if known && n.Free != nil && n.Free.Sign() > 0 && !r.Run.Undated {
+		if known && len(n.Parts) == 0 && n.Free != nil && n.Free.Sign() > 0 && !r.Run.Undated {
 			found[name] = r.forecast(name, now, n.Free)
 		}
 	}

@@ -50,10 +50,7 @@ func (r Report) Scarce(asking []Asking, command []string) []Scarce {
 			return s.Backend == p.Backend && s.Name == p.Name && slices.Equal(s.Part, p.Part)
 		})
 		if i < 0 {
-			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}, nil})
-			if p.Network && len(p.Part) == 0 {
-				scarce[i].Forecast = forecasts[useName(p.Backend, p.Name)]
-			}
+			i, scarce = len(scarce), append(scarce, Scarce{p, []string{}, forecasts[useName(p.Backend, p.Name)]})
 		}
 		return &scarce[i]
 	}
